@@ -42,7 +42,7 @@ from gateway.workers.worker_report import (
     join_reasons,
     join_timings,
 )
-from ingest.market_hours.hours import MarketHours
+from ingest.market_hours.hours import MarketHours, MarketState
 
 LOOK_S = 0.5
 """How often the gateway asks itself whether it is ready."""
@@ -136,6 +136,10 @@ class HealthMonitor:
             lost_workers_ms=lost_workers_ms(self.seat.lost_ms),
             calendars_end=self._hours.ended(date_of(now_ms) + CALENDAR_ENDS_SOON),
         )
+
+    def markets(self) -> list[MarketState]:
+        """Return how each market is whose hours are known."""
+        return self._hours.states(time.time_ns() // 1_000_000)
 
     def reasons(self) -> tuple[Reason, ...]:
         """Return every reason why the gateway is not ready; none is good.

@@ -38,7 +38,7 @@ def status_lines(answer: Mapping[str, Any], zone: tzinfo | None = None) -> list[
         or_earlier = "" if diagnosis["is_well_since_exact"] else " or earlier"
         lines = [f"All is well since {since}{or_earlier}."]
     figures = {
-        "feed": _feed(answer),
+        "feed": "; ".join([_feed(answer), *_markets(answer, clock)]),
         "log": _log(answer),
         "job": _jobs(answer, clock),
         "stream": _stream(answer, clock),
@@ -64,6 +64,17 @@ def _feed(answer: Mapping[str, Any]) -> str:
     if quiet_ms is None:
         return "no trade yet" if _is_known(answer) else "not known"
     return f"last trade {_ago(quiet_ms)}"
+
+
+def _markets(answer: Mapping[str, Any], clock: _Clock) -> Iterator[str]:
+    for market in answer["markets"]:
+        name, opens_ms = market["market"], market["opens_ms"]
+        if market["opened_ms"] is not None:
+            yield f"{name} open until {clock.text(market['closes_ms'])}"
+        elif opens_ms is None:
+            yield f"{name} closed"
+        else:
+            yield f"{name} closed, opens {clock.text(opens_ms)}"
 
 
 def _log(answer: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from gateway.health.findings import Diagnosis
 from gateway.health.incidents.incident_book import Incident
 from gateway.health.readiness import Reason
 from gateway.stream.window_timings import WindowTiming
+from ingest.market_hours.hours import MarketState
 from ingest.tradelog.contract import LogKind
 
 TimeMs = Annotated[int, Field(examples=[1773964804470])]
@@ -293,7 +294,8 @@ class PipelineAnswer:
     ``now_ms`` is Redis' clock, this machine's while Redis cannot be asked; then
     ``problem`` says why, and nothing is known of jobs. ``archive_damage`` names files
     of the archive that this gateway could not read, each with the reason. ``docs_url``
-    is where the documents are served, null if nobody has said.
+    is where the documents are served, null if nobody has said. ``markets`` are those
+    whose hours are known.
     """
 
     now_ms: TimeMs
@@ -302,6 +304,7 @@ class PipelineAnswer:
     docs_url: Annotated[str | None, Field(examples=["https://docs.example.com"])]
     problem: Problem
     feed: FeedAnswer
+    markets: Annotated[Sequence[MarketState], Field(examples=[[]])]
     log: LogAnswer
     jobs: Sequence[JobAnswer]
     stream: StreamAnswer

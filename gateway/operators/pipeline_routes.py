@@ -81,6 +81,7 @@ class PipelineView:
             docs_url=backend.settings.docs_url,
             problem=pipeline.problem,
             feed=feed_answer(log, clock_ms),
+            markets=backend.health.markets(),
             log=log_answer(log),
             jobs=[job_answer(job, jobs, log, clock_ms) for job in jobs],
             stream=stream_answer(

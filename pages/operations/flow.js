@@ -2,6 +2,7 @@
 
 import { html } from "../board/html.js";
 import { phrase, say } from "../language.js";
+import { dayClockText } from "../times.js";
 import { refused } from "./books.js";
 import { STATES } from "./client_table.js";
 import { told } from "./gateway_words.js";
@@ -81,12 +82,19 @@ const Facts = ({ facts }) => html`
   </dl>
 `;
 
-function FeedStage({ pipeline: { feed, now_ms: nowMs }, perSecond }) {
+function hoursText({ opened_ms: openedMs, closes_ms: closesMs, opens_ms: opensMs }, nowMs) {
+  if (openedMs !== null) return say("open until {time}", { time: clock(closesMs, nowMs) });
+  if (opensMs === null) return say("market::closed");
+  return say("closed, opens {time}", { time: dayClockText(opensMs, nowMs) });
+}
+
+function FeedStage({ pipeline: { feed, markets, now_ms: nowMs }, perSecond }) {
   return html`
     <${Big} figure=${rate(perSecond.trades)} unit=${say("trades/s")} />
     <${Facts} facts=${[
       [say("newest"), clock(feed.last_append_ms, nowMs)],
       [say("quiet for"), duration(feed.quiet_ms)],
+      ...markets.map((market) => [market.market, hoursText(market, nowMs)]),
     ]} />
   `;
 }

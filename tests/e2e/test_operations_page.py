@@ -132,6 +132,24 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def test_the_feed_says_whether_its_market_is_open(
+    pipeline: Pipeline, page: Page
+) -> None:
+    """Until when, or when it opens: whether the feed should be quiet."""
+    days = "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"
+    hours = f"24/7; UTC {days[time.gmtime().tm_wday - 3]} 00:00-00:01"
+    with pipeline.gateway(market_hours=hours) as gateway:
+        open_view(page, gateway)
+        feed = stage(page, "feed")
+        expect(feed).to_contain_text(re.compile(rf"24/7open until {TIME}"))
+        expect(feed).to_contain_text(
+            re.compile(r"UTCclosed, opens \w{3}.*\d\d:00 local")
+        )
+        page.get_by_role("button", name="한국어").click()
+        expect(feed).to_contain_text("까지 개장")
+        assert grave_findings(page) == []
+
+
 def test_the_figures_are_those_of_the_api(pipeline: Pipeline, view: Page) -> None:
     """Every part of the page shows what its question was answered with."""
     pipeline.job.refuse(b'{"isin":"KR7005930004"}')

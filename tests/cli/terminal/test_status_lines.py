@@ -30,6 +30,7 @@ def make_answer(**changes: Any) -> dict[str, Any]:
         "now_ms": WELL_MS + 4_200,
         "problem": None,
         "feed": {"quiet_ms": 240},
+        "markets": [],
         "log": {"kind": "redis", "partitions": [{}, {}], "problem": None},
         "jobs": [job],
         "stream": {"window": WELL_MS + 4_000, "offset": 1_235, "instruments": 2_879},
@@ -84,6 +85,22 @@ def test_a_fault_comes_first_with_what_to_do() -> None:
         "FAULT: The throttle job has been dead since 00:00:01.",
         "  Start it again.",
     ]
+
+
+def test_a_market_says_until_when_it_is_as_it_is() -> None:
+    """Beside the last trade: whether it should be quiet."""
+    times: dict[str, Any] = {"opened_ms": None, "closes_ms": None, "opens_ms": None}
+    on = {"opened_ms": WELL_MS, "closes_ms": WELL_MS + 3_600_000}
+    markets = [
+        {"market": "XKRX", **times, **on},
+        {"market": "XNYS", **times, "opens_ms": WELL_MS + 86_400_000},
+        {"market": "UTC", **times},
+    ]
+    lines = status_lines(make_answer() | {"markets": markets}, UTC)
+    opens = "2026-03-21 00:00:00"
+    assert lines[1].endswith(
+        f"; XKRX open until 01:00:00; XNYS closed, opens {opens}; UTC closed"
+    )
 
 
 def test_before_the_first_window_little_is_known() -> None:
