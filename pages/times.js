@@ -46,7 +46,7 @@ export function dayClockText(timeMs, nowMs) {
   const date = isFar ? { day: "numeric", month: "short" } : {};
   const form = { weekday: "short", ...date, hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone };
   const locale = language() === "ko" ? "ko-KR" : "en-GB";
-  return `${new Intl.DateTimeFormat(locale, form).format(timeMs).replaceAll(",", "")} ${zoneText()}`;
+  return `${new Intl.DateTimeFormat(locale, form).format(timeMs).replace(/[(),]/g, "")} ${zoneText()}`;
 }
 
 // All there is to a moment, for a title: date, time and zone as the language writes them.

@@ -68,13 +68,12 @@ def _feed(answer: Mapping[str, Any]) -> str:
 
 def _markets(answer: Mapping[str, Any], clock: _Clock) -> Iterator[str]:
     for market in answer["markets"]:
-        name, opens_ms = market["market"], market["opens_ms"]
         if market["opened_ms"] is not None:
-            yield f"{name} open until {clock.text(market['closes_ms'])}"
-        elif opens_ms is None:
-            yield f"{name} closed"
+            word, until, change_ms = "open", " until", market["closes_ms"]
         else:
-            yield f"{name} closed, opens {clock.text(opens_ms)}"
+            word, until, change_ms = "closed", ", opens", market["opens_ms"]
+        change = "" if change_ms is None else f"{until} {clock.text(change_ms)}"
+        yield f"{market['market']} {word}{change}"
 
 
 def _log(answer: Mapping[str, Any]) -> str:

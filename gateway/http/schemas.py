@@ -466,9 +466,10 @@ class Version(BaseModel):
 
 
 class MarketHoursOf(BaseModel):
-    """Whether a market trades; ``closes`` is null while it does not, times are ms.
+    """Whether a market trades; times are ms.
 
-    ``opens`` is when the next session begins, null if nobody knows.
+    ``closes`` is null while it does not, and of what never closes. ``opens`` is when
+    the next session begins, null if nobody knows.
     """
 
     market: Annotated[str, Field(examples=["XKRX"])]

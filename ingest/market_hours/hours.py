@@ -25,8 +25,9 @@ _SESSION = re.compile(
 class MarketState:
     """Whether a market trades at a moment; all times are in ms since 1970.
 
-    ``opened_ms`` and ``closes_ms`` are of the session that is on, ``opens_ms`` says
-    when the next one begins, None if nobody knows.
+    ``opened_ms`` and ``closes_ms`` are of the session that is on; one that goes on for
+    more than a week does not close. ``opens_ms`` says when the next one begins, None if
+    nobody knows.
     """
 
     market: str
@@ -90,7 +91,7 @@ class MarketHours:
         tables = [table for table in self.timetables if table.market == market]
         sessions = [on for t in tables if (on := t.session(moment)) is not None]
         begins, ends = zip(*sessions, strict=True) if sessions else ((), ())
-        closes = max(map(_ms, ends)) if ends else None
+        closes = max(map(_ms, ends)) if ends and None not in ends else None
         return MarketState(
             market,
             tables[0].zone,

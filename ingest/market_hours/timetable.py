@@ -39,11 +39,11 @@ class Timetable:
         usual = self.spans if day.weekday() in self.days else ()
         return self.other.get(day, usual)
 
-    def session(self, moment: datetime) -> tuple[datetime, datetime] | None:
+    def session(self, moment: datetime) -> tuple[datetime, datetime | None] | None:
         """Return beginning and end of the session that is on, None if none is.
 
-        Sessions that touch are one; of more than a week of them the beginning is a
-        week ago.
+        Sessions that touch are one. One that goes on for more than a week has no end,
+        and began a week ago.
         """
         found = self._span_at(moment)
         if found is None:
@@ -57,9 +57,9 @@ class Timetable:
         for _ in range(_MOST_CHAINED):
             after = self._span_at(end)
             if after is None or after[0] != end:
-                break
+                return begin, end
             end = after[1]
-        return begin, end
+        return begin, None
 
     def opens(self, moment: datetime) -> datetime | None:
         """Return when the next session begins, None if nobody knows."""

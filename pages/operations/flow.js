@@ -83,6 +83,7 @@ const Facts = ({ facts }) => html`
 `;
 
 function hoursText({ opened_ms: openedMs, closes_ms: closesMs, opens_ms: opensMs }, nowMs) {
+  if (openedMs !== null && closesMs === null) return say("market::open");
   if (openedMs !== null) return say("open until {time}", { time: clock(closesMs, nowMs) });
   if (opensMs === null) return say("market::closed");
   return say("closed, opens {time}", { time: dayClockText(opensMs, nowMs) });

@@ -63,6 +63,7 @@ export const OPERATORS_KOREAN = {
   newest: "최근",
   "quiet for": "무체결",
   "open until {time}": "{time}까지 개장",
+  "market::open": "개장 중",
   "market::closed": "휴장",
   "closed, opens {time}": "{time} 개장",
   "partition in {server}|partitions in {server}": "파티션 ({server})",

@@ -159,7 +159,7 @@ test("a market that is closed says when it opens", () => {
   assert.equal(dayClockText(monday, nowMs), "Mon 09:00 KST");
   assert.match(dayClockText(monday + 7 * 86_400_000, nowMs), /^Mon,? 7 Dec,? 09:00 KST$/);
   const korea = { market: "XKRX", open: false, closes: null, opens: monday };
-  const coins = { market: "24/7", open: true, closes: nowMs + 1, opens: monday };
+  const coins = { market: "24/7", open: true, closes: null, opens: monday };
   const nobody = { market: "UTC", open: false, closes: null, opens: null };
   assert.equal(closedText([coins, korea, nobody], nowMs), "XKRX is closed, opens Mon 09:00 KST. UTC is closed.");
   assert.equal(closedText([coins], nowMs), "");

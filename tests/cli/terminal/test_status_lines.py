@@ -95,11 +95,12 @@ def test_a_market_says_until_when_it_is_as_it_is() -> None:
         {"market": "XKRX", **times, **on},
         {"market": "XNYS", **times, "opens_ms": WELL_MS + 86_400_000},
         {"market": "UTC", **times},
+        {"market": "24/7", **times, "opened_ms": WELL_MS},
     ]
     lines = status_lines(make_answer() | {"markets": markets}, UTC)
     opens = "2026-03-21 00:00:00"
     assert lines[1].endswith(
-        f"; XKRX open until 01:00:00; XNYS closed, opens {opens}; UTC closed"
+        f"; XKRX open until 01:00:00; XNYS closed, opens {opens}; UTC closed; 24/7 open"
     )
 
 

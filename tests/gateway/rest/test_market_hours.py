@@ -20,7 +20,7 @@ def test_each_market_says_whether_it_is_open(redis_url: str) -> None:
         status, body, headers = gateway.fetch("/v1/market-hours")
         always, closed = json.loads(body)["data"]
         assert (status, always["market"], always["open"]) == (200, "24/7", True)
-        assert always["closes"] > time.time_ns() // 1_000_000
+        assert always["closes"] is None
         assert closed == {
             "market": "UTC",
             "zone": "UTC",

@@ -147,6 +147,7 @@ def test_a_market_that_never_closes_has_been_open_for_long() -> None:
     assert opened_ms is not None
     assert opened_ms <= now_ms - 7 * 86_400_000
     assert are_open(hours, now_ms) == {"24/7": True}
+    assert hours.states(now_ms)[0].closes_ms is None
 
 
 def test_a_calendar_says_when_it_ends() -> None:
