@@ -169,6 +169,25 @@ export function isOlderBar(bar, known) {
   return bar.trades < known.trades || (bar.trades === known.trades && bar.closed < known.closed);
 }
 
+// Keys, one or many, as a list.
+function asList(keys) {
+  const list = typeof keys === "string" ? [keys] : [...keys];
+  const odd = list.find((key) => typeof key !== "string" || key === "");
+  if (odd !== undefined) throw new TypeError(`key ${String(odd)}: must be text`);
+  return list;
+}
+
+// Call what is not ours. What it throws is told as an event listener's, and stops nobody else.
+function safely(call) {
+  try {
+    call();
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+  }
+}
+
 // The origin of this page if the gateway of a stream answers, and not to it: null if all is
 // well, or nobody answers, or there is no page. A browser tells a page that a stream could not
 // be opened, and never why.
@@ -187,9 +206,11 @@ async function refusedOrigin(url) {
 }
 
 export class TickClient {
-  // Connects with the first subscribe. Options, functions all but the first:
+  // Connects with the first subscribe. Options, functions all but the first two:
   //   token                 what the gateway asks for before it gives prices: text, or a
   //                         function that returns a fresh one, or a promise of it
+  //   minIntervalMs         at most one update per so many milliseconds, each with the newest
+  //                         values; the gateway grants whole windows, a minute at most
   //   onState(state, text)  connecting, live, stale (no windows arrive), starting
   //                         (they will, the job that makes them starts), offline (a new
   //                         connection will be made at retryAtMs; the text says it if the
@@ -222,6 +243,8 @@ export class TickClient {
     this._epoch = null;
     this._heartbeatMs = 5_000;
     this._attempt = 0;
+    this._isClosed = false; // by close()
+    this._calm = options.minIntervalMs ? { min_interval_ms: options.minIntervalMs } : {};
     this._hasOpened = false; // this client, any connection
     this._outsider = ""; // why it could not, if a gateway does not know the page
     this._ids = 0;
@@ -236,16 +259,19 @@ export class TickClient {
     this._isBarSnapshotDue = this._isBarReturn = false;
   }
 
-  // Have a callback called for keys (ISINs, codes of the instrument table, "market:KOSPI",
-  // "sector:…", or "*"); returns a function that ends it. A market or sector stands for
-  // the instruments that the table says, while that changes, too. Groups
+  // Have a callback called for a key, or several (ISINs, codes of the instrument table,
+  // "market:KOSPI", "sector:…", or "*"); returns a function that ends it. A market or sector
+  // stands for the instruments that the table says, while that changes, too. Groups
   // ("group:market:KOSPI", "group:sector:…", "group:*") are the figures of a market or
   // sector, once per window: volume, value and mean_change_pct are text.
   //
   // An item that was known before stands for no trades (`trades` is 0, `window` null), so
-  // the trades of all items that a callback gets are those since it was subscribed.
+  // the trades of all items that a callback gets are those since it was subscribed. What a
+  // callback throws is reported as an uncaught error, and keeps nothing from the others.
   subscribe(keys, callback) {
-    for (const key of keys) {
+    this._checkOpen();
+    const list = asList(keys);
+    for (const key of list) {
       if (!this._listeners.has(key)) {
         this._listeners.set(key, new Set());
         this._wanted.add(key);
@@ -266,7 +292,7 @@ export class TickClient {
       // Many calls in a row become one message.
       queueMicrotask(() => this._ask());
     }
-    return () => this._unsubscribe(keys, callback);
+    return () => this._unsubscribe(list, callback);
   }
 
   // Have a callback called for bars of an interval ("1m", "5m", "15m", "1h", "1d") of
@@ -274,11 +300,12 @@ export class TickClient {
   // `last` bars of each instrument, then each change: the open bar, the same closed, and
   // amended by late trades. No bar goes back.
   bars(interval, instruments, callback, { last = 1 } = {}) {
-    const keys = [...new Set(instruments)].map((instrument) => `${BARS}${interval}:${instrument}`);
+    this._checkOpen();
+    const keys = [...new Set(asList(instruments))].map((instrument) => `${BARS}${interval}:${instrument}`);
     const wanted = keys.filter((key) => !this._barListeners.has(key));
     for (const key of keys) {
       if (wanted.includes(key)) this._barListeners.set(key, new Set());
-      else this._barsOf(key).forEach((bar) => callback(bar));
+      else this._barsOf(key).forEach((bar) => safely(() => callback(bar)));
       this._barListeners.get(key).add(callback);
       this._barLast.set(key, Math.max(last, this._barLast.get(key) ?? 1));
     }
@@ -299,11 +326,16 @@ export class TickClient {
     this._connect();
   }
 
-  // End the connection for good.
+  // End the connection for good: there is no subscribe after it.
   close() {
+    this._isClosed = true;
     const socket = this._socket;
     this._end("closed");
     socket?.close(1000);
+  }
+
+  _checkOpen() {
+    if (this._isClosed) throw new Error("this client was closed: make another one");
   }
 
   _endBars(keys, callback) {
@@ -330,7 +362,7 @@ export class TickClient {
     }
     for (const [last, some] of groups) {
       const more = since === null ? {} : { bars_since: since };
-      this._barsAsked.set(this._send({ op: "subscribe", keys: some, last, ...more }), some);
+      this._barsAsked.set(this._send({ op: "subscribe", keys: some, last, ...this._calm, ...more }), some);
     }
   }
 
@@ -368,7 +400,7 @@ export class TickClient {
     if (message.epoch !== null && !isWaiting) {
       this.barPosition = { epoch: message.epoch, sequence: message.sequence };
     }
-    if (isMissed) this._options.onBarsMissed?.();
+    if (isMissed) this._say("onBarsMissed");
   }
 
   _putBar(bar, isForced) {
@@ -381,7 +413,7 @@ export class TickClient {
     if (before !== undefined && !isForced && isOlderBar(bar, before)) return;
     known.set(bar.start, bar);
     if (known.size > MOST_BARS) known.delete(Math.min(...known.keys()));
-    keys.forEach((key) => this._barListeners.get(key)?.forEach((callback) => callback(bar)));
+    keys.forEach((key) => this._barListeners.get(key)?.forEach((callback) => safely(() => callback(bar))));
   }
 
   _unsubscribe(keys, callback) {
@@ -512,7 +544,7 @@ export class TickClient {
       const beganMs = performance.now();
       const message = readMessage(event.data);
       this._take(message);
-      this._options.onMessage?.(message, performance.now() - beganMs, event.data.length);
+      this._say("onMessage", message, performance.now() - beganMs, event.data.length);
     };
     socket.onclose = (event) => {
       if (socket === this._socket) this._lost(event.code);
@@ -551,7 +583,7 @@ export class TickClient {
     if (!this._isOpen || !this._wanted.size) return;
     const keys = [...this._wanted];
     this._wanted.clear();
-    const id = this._send({ op: "subscribe", keys, ...(since === null ? {} : { since }) });
+    const id = this._send({ op: "subscribe", keys, ...this._calm, ...(since === null ? {} : { since }) });
     this._asked.set(id, keys);
   }
 
@@ -669,7 +701,7 @@ export class TickClient {
     if (this._barsAsked.delete(message.id)) {
       for (const [code, key] of Object.entries(message.codes ?? {})) this._barNames.set(code, key);
       if (message.accepted.length) this._isBarSnapshotDue = true;
-      if (message.rejected.length) this._options.onRejected?.(message.rejected);
+      if (message.rejected.length) this._say("onRejected", message.rejected);
       this._tellFeed();
       return;
     }
@@ -680,7 +712,7 @@ export class TickClient {
     for (const [key, isins] of Object.entries(message.members ?? {})) this._setMembers(key, isins);
     this._instruments = message.instruments ?? this._instruments;
     if (message.accepted.length) this._isSnapshotDue = true;
-    if (message.rejected.length) this._options.onRejected?.(message.rejected);
+    if (message.rejected.length) this._say("onRejected", message.rejected);
     this._tellFeed();
   }
 
@@ -706,7 +738,8 @@ export class TickClient {
       this._isComplete = false;
       setTimeout(() => this._ask(), retryAfterMs);
     } else {
-      this._options.onRejected?.(keys.map((key) => ({ key, code, message })));
+      this._say("onRejected", keys.map((key) => ({ key, code, message })));
+      this._tellFeed();
     }
   }
 
@@ -718,7 +751,7 @@ export class TickClient {
       this.items.clear();
       this.groups.clear();
       this._changed.clear();
-      this._options.onReset?.();
+      this._say("onReset");
     }
     this._epoch = epoch;
   }
@@ -772,8 +805,13 @@ export class TickClient {
     // Nothing is made for each of them: of a whole board it was a third of the garbage.
     let value;
     let window;
-    const call = (callback) => callback(value, window);
-    const tell = (key) => this._listeners.get(key)?.forEach(call);
+    let callback;
+    const call = () => callback(value, window);
+    const callSafely = (one) => {
+      callback = one;
+      safely(call);
+    };
+    const tell = (key) => this._listeners.get(key)?.forEach(callSafely);
     changed.forEach((itsWindow, name) => {
       value = this.items.get(name) ?? this.groups.get(name);
       if (value === undefined) return;
@@ -796,7 +834,11 @@ export class TickClient {
     else this._tell(this._isStarting ? "starting" : "stale", this._staleReason);
   }
 
+  _say(name, ...values) {
+    safely(() => this._options[name]?.(...values));
+  }
+
   _tell(state, text) {
-    this._options.onState?.(state, text);
+    this._say("onState", state, text);
   }
 }

@@ -117,6 +117,11 @@ export interface Position {
 export interface Options {
   /** Text, or a function that returns a fresh token, or a promise of one. */
   token?: string | (() => string | Promise<string>);
+  /**
+   * At most one update per so many milliseconds, each with the newest values; the gateway
+   * grants whole windows, a minute at most.
+   */
+  minIntervalMs?: number;
   /** The text of `offline` says so if the gateway does not list the page's origin. */
   onState?(state: State, text: string): void;
   /** Every message, after it was taken in, the milliseconds that took, and its length. */
@@ -150,19 +155,25 @@ export class TickClient {
   readonly groups: Map<string, Group>;
   /** Every bar up to it has arrived; null before the first answer. */
   readonly barPosition: BarPosition | null;
-  /** Returns a function that ends the subscription. */
-  subscribe(keys: Iterable<`group:${string}`>, callback: GroupCallback): () => void;
-  subscribe(keys: Iterable<string>, callback: Callback): () => void;
+  /**
+   * Follows one key, or several; returns a function that ends it. What a callback throws is
+   * reported, and keeps nothing from the others. Throws after `close`.
+   */
+  subscribe(
+    keys: `group:${string}` | Iterable<`group:${string}`>,
+    callback: GroupCallback,
+  ): () => void;
+  subscribe(keys: string | Iterable<string>, callback: Callback): () => void;
   /** Follows bars of instruments (ISINs, codes, or "*"), the newest `last` of each first. */
   bars(
     interval: Interval,
-    instruments: Iterable<string>,
+    instruments: string | Iterable<string>,
     callback: (bar: Bar) => void,
     options?: { last?: number },
   ): () => void;
   /** Tries now, if the next try is waited for. */
   reconnect(): void;
-  /** Ends the connection for good. */
+  /** Ends the connection for good: `subscribe` throws after it. */
   close(): void;
 }
 

@@ -344,6 +344,51 @@ async def test_who_cancels_the_block_wins(port: int) -> None:
         await asyncio.create_task(follow())
 
 
+async def test_one_key_need_not_be_a_list(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """Its letters are no keys."""
+    publisher.publish(make_row(SAMSUNG, "0.30"), make_row(HYNIX, "5"))
+    seen = Seen()
+    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+        end = ticks.subscribe(SAMSUNG, seen.put)
+        await soon(lambda: seen.prices() == {SAMSUNG: "0.30"})
+        end()
+        acks = [m for m in seen.messages if m["type"] == "ack"]
+        await soon(lambda: len(seen.messages) > len(acks))
+        assert seen.rejected == []
+
+
+async def test_updates_may_be_asked_for_less_often(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """The gateway grants whole windows; bars do not undo it."""
+    publisher.publish(make_row(SAMSUNG, "0.30"))
+    seen = Seen()
+    client = seen.client(address(port), min_interval_ms=4_000)
+    async with gateway_on(redis_url, port), client as ticks:
+        ticks.subscribe([SAMSUNG], seen.put)
+        ticks.bars("1m", SAMSUNG, lambda _: None)
+
+        def granted() -> list[int]:
+            acks = [m for m in seen.messages if m["type"] == "ack"]
+            return [ack["min_interval_ms"] for ack in acks]
+
+        await soon(lambda: granted() == [4_000, 4_000])
+
+
+def test_an_async_callback_is_refused() -> None:
+    """Nobody would await it."""
+
+    async def put(_: Item) -> None:
+        pass
+
+    client = TickClient("ws://127.0.0.1:1/v1/stream")
+    for subscribe in (client.subscribe, lambda k, c: client.bars("1m", k, c)):
+        with pytest.raises(TypeError, match="nobody awaits an async function"):
+            subscribe([SAMSUNG], put)
+
+
 @pytest.mark.parametrize("kind", [ZeroDivisionError, BrokenPipeError, TimeoutError])
 async def test_a_fault_of_a_callback_ends_the_block(
     publisher: Publisher, redis_url: str, port: int, kind: type[Exception]

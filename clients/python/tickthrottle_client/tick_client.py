@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from decimal import Decimal
+from inspect import iscoroutinefunction
 from random import random
 from typing import Any, Literal, ParamSpec, Self, TypeAlias
 from urllib.parse import urlsplit
@@ -139,6 +140,8 @@ class TickClient:
     made again for as long as it takes.
 
     ``token`` is what the gateway asks for: text, or a function that gets a fresh one.
+    With ``min_interval_ms`` there is at most one update per interval, with the newest
+    values; the gateway grants whole windows, a minute at most.
     ``on_state(state, text)`` hears connecting, live, stale (no windows arrive),
     starting (they will: the job that makes them starts), offline (a new connection
     will be made) and closed (none will). ``on_reset()``: another
@@ -151,7 +154,8 @@ class TickClient:
     each group; up to ``position`` everything has arrived. ``members`` has the
     instruments of each market and sector that is followed.
 
-    An exception of a callback interrupts the block and is raised by it.
+    An exception of a callback interrupts the block and is raised by it. An async
+    function is refused as a callback (TypeError).
     """
 
     def __init__(
@@ -160,6 +164,7 @@ class TickClient:
         *,
         token: Token | None = None,
         waits: bool = False,
+        min_interval_ms: int = 0,
         on_state: Callable[[State, str], object] = _nothing,
         on_reset: Callable[[], object] = _nothing,
         on_rejected: Callable[[list[dict[str, str]]], object] | None = None,
@@ -173,6 +178,7 @@ class TickClient:
         self._url = url
         self._token = token
         self._may_be_away = waits
+        self._min_interval_ms = min_interval_ms
         self._on_state = self._own(on_state)
         self._on_reset = self._own(on_reset)
         self._on_rejected = self._own(on_rejected or _refuse)
@@ -236,6 +242,13 @@ class TickClient:
             self._block.cancel()
 
     def _own(self, callback: Callable[P, object]) -> Callable[P, None]:
+        if iscoroutinefunction(callback):
+            # Its coroutines would be thrown away, with no more than a warning.
+            raise TypeError(
+                f"callback {callback!r:.80}: nobody awaits an async function; "
+                "give a plain one, which may call asyncio.create_task"
+            )
+
         def call(*args: P.args, **kwargs: P.kwargs) -> None:
             try:
                 callback(*args, **kwargs)
@@ -246,9 +259,9 @@ class TickClient:
         return call
 
     def subscribe(
-        self, keys: Collection[str], callback: Callable[[Item], object]
+        self, keys: str | Collection[str], callback: Callable[[Item], object]
     ) -> Callable[[], None]:
-        """Have a callback called for keys; return the function that ends it.
+        """Have a callback called for a key, or several; return what ends it.
 
         Keys are ISINs, codes of the instrument table (``005930``), markets and sectors
         (``market:KOSPI``, ``sector:…``), or ``*``. A market or sector stands for the
@@ -260,6 +273,7 @@ class TickClient:
         a callback gets are those since it was subscribed.
         """
         callback = self._own(callback)
+        keys = [keys] if isinstance(keys, str) else list(keys)
         wanted = [key for key in keys if key not in self._listeners]
         for key in keys:
             self._listeners.setdefault(key, []).append(callback)
@@ -275,7 +289,7 @@ class TickClient:
     def bars(
         self,
         interval: str,
-        instruments: Collection[str],
+        instruments: str | Collection[str],
         callback: Callable[[Bar], object],
         *,
         last: int = 1,
@@ -288,10 +302,8 @@ class TickClient:
         amended by late trades. No bar goes back.
         """
         callback = self._own(callback)
-        keys = [
-            f"{BARS}{interval}:{instrument}"
-            for instrument in dict.fromkeys(instruments)
-        ]
+        some = [instruments] if isinstance(instruments, str) else instruments
+        keys = [f"{BARS}{interval}:{instrument}" for instrument in dict.fromkeys(some)]
         self._ask_bars(self._bars.add(keys, callback, last))
         return lambda: self._end_bars(keys, callback)
 
@@ -307,10 +319,16 @@ class TickClient:
     ) -> None:
         """Ask for keys of bars, for all of them without a name."""
         for last, some in self._bars.wanted(keys).items():
-            message: dict[str, Any] = {"op": "subscribe", "keys": some, "last": last}
+            message = self._subscribe(some) | {"last": last}
             number = self._say(message | ({"bars_since": since} if since else {}))
             if number is not None:
                 self._bars_asked[number] = some
+
+    def _subscribe(self, keys: Collection[str]) -> dict[str, Any]:
+        # The newest one decides: an interval has to be in each.
+        calm = {"min_interval_ms": self._min_interval_ms}
+        message: dict[str, Any] = {"op": "subscribe", "keys": keys}
+        return message | (calm if self._min_interval_ms else {})
 
     def _unsubscribe(
         self, keys: Collection[str], callback: Callable[[Item], object]
@@ -502,7 +520,7 @@ class TickClient:
 
     def _ask(self, keys: list[str], since: dict[str, Any] | None = None) -> None:
         if keys:
-            message: dict[str, Any] = {"op": "subscribe", "keys": keys}
+            message = self._subscribe(keys)
             number = self._say(message | ({"since": since} if since else {}))
             self._is_complete = False
             if number is not None:

@@ -1,0 +1,145 @@
+"""What those who call the client for web pages may do, and may get wrong."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+from playwright.sync_api import Page
+
+from tests.conftest import eventually
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import HYNIX, SAMSUNG, make_row
+from tests.gateway.servers import Gateway, running_gateway
+
+pytestmark = [pytest.mark.browser, pytest.mark.redis]
+
+BEGIN = """
+async (options) => {
+  const { TickClient } = await import("/static/tick.js");
+  const seen = { states: [], rejected: [], acks: [], prices: {}, errors: [] };
+  window.seen = seen;
+  addEventListener("error", (event) => {
+    seen.errors.push(event.message);
+    event.preventDefault();
+  });
+  window.ticks = new TickClient(`ws://${location.host}/v1/stream`, {
+    ...options,
+    onState(state) { seen.states.push(state); },
+    onRejected(rejected) { seen.rejected.push(...rejected); },
+    onMessage(message) { if (message.type === "ack") seen.acks.push(message); },
+  });
+  window.put = (item) => { seen.prices[item.isin] = item.price; };
+}
+"""
+
+
+class Caller:
+    """A page with a client that nobody has asked anything of, and who publishes."""
+
+    def __init__(self, page: Page, publisher: Publisher, gateway: Gateway) -> None:
+        self.page = page
+        self.publisher = publisher
+        self._gateway = gateway
+
+    def begin(self, **options: Any) -> None:
+        """Make the client."""
+        self.page.goto(f"http://127.0.0.1:{self._gateway.port}/")
+        self.page.evaluate(BEGIN, options)
+
+    def seen(self) -> dict[str, Any]:
+        """Return what the callbacks got."""
+        text = self.page.evaluate("JSON.stringify(window.seen)")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def publish(self, price: str, seq: int) -> None:
+        """Publish a price of two instruments."""
+        rows = (make_row(isin, price, seq) for isin in (SAMSUNG, HYNIX))
+        self.publisher.publish(*rows)
+
+
+@pytest.fixture
+def caller(page: Page, client: redis.Redis, redis_url: str) -> Iterator[Caller]:
+    """Of a gateway whose clients may hold two keys."""
+    publisher = Publisher(client)
+    with running_gateway(redis_url, max_keys=2) as gateway:
+        caller = Caller(page, publisher, gateway)
+        caller.publish("1.50", 1)
+        gateway.wait_until(publisher.offset)
+        yield caller
+
+
+def test_a_callback_that_throws_keeps_nothing_from_the_others(caller: Caller) -> None:
+    """Its error is reported, as that of an event's listener."""
+    caller.begin()
+    caller.page.evaluate(
+        """(isins) => {
+          ticks.subscribe(isins, () => { throw new Error("mine"); });
+          ticks.subscribe(isins, put);
+        }""",
+        [SAMSUNG, HYNIX],
+    )
+    eventually(lambda: caller.seen()["prices"] == {SAMSUNG: "1.50", HYNIX: "1.50"})
+    caller.publish("2.50", 2)
+    eventually(lambda: caller.seen()["prices"] == {SAMSUNG: "2.50", HYNIX: "2.50"})
+    assert {*caller.seen()["errors"]} == {"Uncaught Error: mine"}
+    assert len(caller.seen()["errors"]) == 4
+
+
+def test_one_key_need_not_be_a_list(caller: Caller) -> None:
+    """And several may be anything that can be gone through."""
+    caller.begin()
+    subscribe = "(keys) => { window.stop = ticks.subscribe(keys, put); }"
+    caller.page.evaluate(subscribe, SAMSUNG)
+    eventually(lambda: caller.seen()["prices"] == {SAMSUNG: "1.50"})
+    several = "(key) => { window.end = ticks.subscribe(new Set([key]), put); }"
+    caller.page.evaluate(several, HYNIX)
+    eventually(lambda: HYNIX in caller.seen()["prices"])
+    caller.page.evaluate("() => { stop(); end(); }")
+    eventually(lambda: caller.seen()["acks"][-1]["count"] == 0)
+    assert caller.seen()["rejected"] == []
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("ticks.subscribe([5930], put)", "key 5930: must be text"),
+        ("ticks.subscribe([''], put)", "key : must be text"),
+        ("ticks.bars('1m', [null], put)", "key null: must be text"),
+        ("(ticks.close(), ticks.subscribe('*', put))", "this client was closed"),
+        ("(ticks.close(), ticks.bars('1m', '*', put))", "this client was closed"),
+    ],
+)
+def test_a_call_that_cannot_be_meant_throws(
+    caller: Caller, call: str, words: str
+) -> None:
+    """At once, and not as silence."""
+    caller.begin()
+    said = caller.page.evaluate(
+        f"() => {{ try {{ {call} }} catch (e) {{ return e.message }} }}"
+    )
+    assert words in said
+
+
+def test_who_asks_for_too_many_keys_is_told_and_is_live(caller: Caller) -> None:
+    """It stayed as if it were still connecting."""
+    caller.begin()
+    keys = [SAMSUNG, HYNIX, "KR7035420009"]
+    caller.page.evaluate("(keys) => { ticks.subscribe(keys, put); }", keys)
+    eventually(lambda: caller.seen()["states"][-1] == "live")
+    assert {r["code"] for r in caller.seen()["rejected"]} == {"key_limit"}
+
+
+def test_updates_may_be_asked_for_less_often(caller: Caller) -> None:
+    """The gateway grants whole windows; bars do not undo it."""
+    caller.begin(minIntervalMs=4_000)
+    both = "(isin) => { ticks.subscribe(isin, put); ticks.bars('1m', isin, put); }"
+    caller.page.evaluate(both, SAMSUNG)
+    granted = eventually(
+        lambda: (
+            (acks := caller.seen()["acks"])[1:] and [a["min_interval_ms"] for a in acks]
+        )
+    )
+    assert granted == [4_000, 4_000]
