@@ -133,7 +133,11 @@ class Hub:
         self.counters.clients_origin_refused += 1
         if self.close_log.may_say(time.monotonic()):
             shown = None if origin is None else origin[:MAX_SHOWN_CHARS]
-            log.warning("a page may not open a stream", origin=shown)
+            log.warning(
+                "a page may not open a stream",
+                origin=shown,
+                setting="TICKTHROTTLE_ALLOWED_ORIGINS",
+            )
         return refusal(origin)
 
     def enter(self, address: str) -> str | None:
