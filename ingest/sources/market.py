@@ -32,6 +32,9 @@ _MARKET_WEIGHTS, _QUIET_MARKET_WEIGHTS = (35, 65, 0), (16, 50, 34)
 _QUIET_FROM = 2_591
 _PREFERRED = "우"
 
+_OF_DOCUMENTS = ((593, "삼성전자"), (66, "SK하이닉스"))
+"""The two that examples name are the most traded: codes 005930 and 000660."""
+
 
 @dataclass(frozen=True, slots=True)
 class SimulatedInstrument:
@@ -112,11 +115,12 @@ def create_instruments(seed: str, count: int) -> tuple[SimulatedInstrument, ...]
 
     Mostly ``KR7`` + code + ``00`` + check digit; every 25th is a preferred share
     whose code and ISIN differ in one character, every 80th code holds a letter.
-    Names are made up and distinct; a preferred share has the name, market and sector
+    The first two are those of the documents; all prices, and the names of the others,
+    are made up. Names are distinct; a preferred share has the name, market and sector
     of the share before it. ``count`` is at most 20,000: as many are drawn without
     replacement one after the other, each whatever comes after it.
     """
-    stems = Random(seed).sample(range(100, 100_000), count)
+    stems = _with_documents(Random(seed).sample(range(100, 100_000), count))
     # Each kind by chances of its own: drawing more of one changes no other.
     chances = Random(f"{seed}/shares")
     shares = [_create_share(chances, rank, stem) for rank, stem in enumerate(stems)]
@@ -124,6 +128,8 @@ def create_instruments(seed: str, count: int) -> tuple[SimulatedInstrument, ...]
     markets = [_choose_market(chances, rank) for rank in range(count)]
     sectors = Random(f"{seed}/sectors").choices(SECTORS, k=count)
     names = create_names(seed, sectors)
+    for rank, (_, name) in enumerate(_OF_DOCUMENTS[:count]):
+        names[rank], markets[rank], sectors[rank] = name, _MARKETS[0], SECTORS[0]
     instruments: list[SimulatedInstrument] = []
     for share, name, market, sector in zip(
         shares, names, markets, sectors, strict=True
@@ -135,6 +141,13 @@ def create_instruments(seed: str, count: int) -> tuple[SimulatedInstrument, ...]
             market, sector = common.market, common.sector
         instruments.append(SimulatedInstrument(isin, code, name, market, sector, price))
     return tuple(instruments)
+
+
+def _with_documents(drawn: list[int]) -> list[int]:
+    """Return the stems with those of the documents first, each of them once."""
+    stems = [stem for stem, _ in _OF_DOCUMENTS][: len(drawn)]
+    displaced = dict(zip(stems, drawn, strict=False))
+    return stems + [displaced.get(stem, stem) for stem in drawn[len(stems) :]]
 
 
 def _choose_market(rng: Random, rank: int) -> str:

@@ -103,7 +103,18 @@ def test_names_are_distinct_and_leave_trades_alone() -> None:
     instruments = create_instruments("1", 20_000)
     assert len({instrument.name for instrument in instruments}) == 20_000
     first = create_instruments("1/listing", 2_879)[0]
-    assert (first.isin, first.base_price) == ("KR7352780001", 42_500)
+    assert (first.isin, first.base_price) == ("KR7005930003", 42_500)
+
+
+def test_the_instruments_of_the_documents_are_the_most_traded() -> None:
+    """Whoever copies an example sees prices come."""
+    for seed in ("1", "2", "1/listing"):
+        first, second, *others = create_instruments(seed, 2_879)
+        assert (first.isin, first.code, first.name) == (
+            *("KR7005930003", "005930", "삼성전자"),
+        )
+        assert (second.isin, second.market) == ("KR7000660001", "KOSPI")
+        assert not {first.isin, second.isin} & {i.isin for i in others}
 
 
 @pytest.mark.parametrize("count", [1, 3, 2_879, 20_000])
