@@ -36,6 +36,7 @@ export const KOREAN = {
   "The gateway asks for a token, or refused this one.": "게이트웨이가 토큰을 요구하거나 이 토큰을 거절했습니다.",
   "The gateway has closed the connection ({code}).": "게이트웨이가 연결을 종료했습니다({code}).",
   "No window for {figure} s.": "{figure}초 동안 새 구간이 없습니다.",
+  "Nothing has come for {figure} s.": "{figure}초 동안 아무것도 오지 않았습니다.",
   "No window yet.": "아직 첫 구간이 오지 않았습니다.",
   "The throttle job is starting.": "집계 작업을 시작하고 있습니다.",
   "Connection lost, reconnecting.": "연결이 끊겨 다시 연결하고 있습니다.",

@@ -16,6 +16,8 @@ const BACKOFF_MOST_MS = 30_000;
 const PROBE_MS = 5_000;
 const TOO_MANY_MESSAGES_MS = 30_000;
 const SILENT_HEARTBEATS = 2.5;
+const SILENT_WINDOWS = 3;
+const SILENCE_SLACK_MS = 1_500;
 const DECIMALS = /"(price|size|volume|value|high|low|open(?=":[\d.]+}}))"(\s*:\s*)(-?\d[\d.eE+-]*)/g;
 // (`open` is that of a day: an item may have one of its own, which is not the last field.)
 // A decimal of an item that is more than up to 15 digits without a needless zero.
@@ -211,7 +213,8 @@ export class TickClient {
   //                         function that returns a fresh one, or a promise of it
   //   minIntervalMs         at most one update per so many milliseconds, each with the newest
   //                         values; the gateway grants whole windows, a minute at most
-  //   onState(state, text)  connecting, live, stale (no windows arrive), starting
+  //   onState(state, text)  connecting, live, stale (no windows arrive, or nothing
+  //                         at all for three of them), starting
   //                         (they will, the job that makes them starts), offline (a new
   //                         connection will be made at retryAtMs; the text says it if the
   //                         gateway does not list this page's origin), closed (none will)
@@ -226,6 +229,8 @@ export class TickClient {
     this.groups = new Map(); // key of a group -> its newest figures
     this.position = null; // everything up to it has arrived
     this.clockSkewMs = 0; // the server's clock, less this one
+    this.windowMs = 2_000; // the length of a window
+    this.lastWindow = null; // the end of the newest window that has arrived, also an empty one
     this.retryAtMs = null; // when the next try is due, by Date.now(); null: none is waited for
     this._url = url;
     this._options = options;
@@ -317,6 +322,12 @@ export class TickClient {
       this._askBars(wanted);
     }
     return () => this._endBars(keys, callback);
+  }
+
+  // How old what is known may be: for so long no window has ended that has arrived; null
+  // before the first.
+  get ageMs() {
+    return this.lastWindow === null ? null : Math.max(0, Date.now() + this.clockSkewMs - this.lastWindow);
   }
 
   // Try now, if the next try is waited for.
@@ -544,6 +555,10 @@ export class TickClient {
       const beganMs = performance.now();
       const message = readMessage(event.data);
       this._take(message);
+      if (this._isSilent) {
+        this._isSilent = false;
+        this._tellFeed();
+      }
       this._say("onMessage", message, performance.now() - beganMs, event.data.length);
     };
     socket.onclose = (event) => {
@@ -596,6 +611,8 @@ export class TickClient {
   // Browsers do not show protocol pings: silence is the only sign of a dead connection.
   _watch() {
     clearTimeout(this._watchdog);
+    clearTimeout(this._listening);
+    this._listening = setTimeout(() => this._fellSilent(), this._silenceMs);
     this._watchdog = setTimeout(() => {
       const socket = this._socket;
       this._lost(null);
@@ -642,8 +659,21 @@ export class TickClient {
     this._tell("closed", text);
   }
 
+  // How long may nothing come: quiet windows are told by heartbeats only.
+  get _silenceMs() {
+    return Math.max(SILENT_WINDOWS * this.windowMs, this._heartbeatMs) + SILENCE_SLACK_MS;
+  }
+
+  _fellSilent() {
+    if (this.lastWindow === null) return;
+    this._isSilent = true;
+    this._tell("stale", `nothing came for ${(this._silenceMs / 1000).toFixed(1)} s`);
+  }
+
   _forgetSocket() {
     clearTimeout(this._watchdog);
+    clearTimeout(this._listening);
+    this._isSilent = false;
     clearTimeout(this._renewal);
     this._socket = null;
     this._isOpen = false;
@@ -653,6 +683,7 @@ export class TickClient {
     switch (message.type) {
       case "welcome":
         this._heartbeatMs = message.heartbeat_ms;
+        this.windowMs = message.window_ms ?? this.windowMs;
         this.clockSkewMs = message.server_time / 1000 - Date.now();
         break;
       case "ack":
@@ -758,6 +789,7 @@ export class TickClient {
 
   // A position holds for all keys only once each of them has had its snapshot.
   _hold(message) {
+    if (message.window !== null) this.lastWindow = Math.max(message.window, this.lastWindow ?? 0);
     const isWaiting = this._wanted.size || this._asked.size || this._isSnapshotDue;
     if (message.epoch === null || isWaiting) return;
     this._isComplete = true;

@@ -147,6 +147,12 @@ export class TickClient {
   readonly position: Position | null;
   /** The server's clock less this one, in milliseconds. */
   readonly clockSkewMs: number;
+  /** The length of a window, in milliseconds. */
+  readonly windowMs: number;
+  /** The end of the newest window that has arrived, also an empty one; null before the first. */
+  readonly lastWindow: number | null;
+  /** For how many milliseconds no window has ended that has arrived; null before the first. */
+  readonly ageMs: number | null;
   /** When the next try is due, by `Date.now()`; null if none is waited for. */
   readonly retryAtMs: number | null;
   /** Market or sector to its ISINs of now. */

@@ -21,6 +21,7 @@ const CLOSED_BY = phrase("The gateway has closed the connection ({code}).");
 const SAID = [
   [/^no window for ([\d.]+) s$/, phrase("No window for {figure} s.")],
   [/^no window yet$/, phrase("No window yet.")],
+  [/^nothing came for ([\d.]+) s$/, phrase("Nothing has come for {figure} s.")],
   [/^the throttle job is starting$/, phrase("The throttle job is starting.")],
 ];
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.typing import Subprotocol
 
@@ -104,7 +105,7 @@ def proxy(port: int) -> Iterator[Proxy]:
 @asynccontextmanager
 async def gateway_on(url: str, port: int, **settings: Any) -> AsyncIterator[Any]:
     """Run a gateway without holding up the client's loop."""
-    context = running_gateway(url, port=port, heartbeat_ms=200, **settings)
+    context = running_gateway(url, port=port, **{"heartbeat_ms": 200, **settings})
     running = await asyncio.to_thread(context.__enter__)
     try:
         yield running
@@ -231,6 +232,32 @@ async def test_a_dead_line_is_noticed(
         publisher.publish(make_row(SAMSUNG, "2", seq=2))
         proxy.resume()
         await soon(lambda: seen.prices() == {SAMSUNG: "2"})
+
+
+async def test_silence_is_told_before_the_line_is_given_up(
+    client: redis.Redis, redis_url: str, port: int, proxy: Proxy
+) -> None:
+    """Three windows without a word; what comes then is live again."""
+    publisher = Publisher(client, window_ms=500)
+    publisher.publish(make_row(SAMSUNG, "1"))
+    seen = Seen()
+    async with (
+        gateway_on(redis_url, port, heartbeat_ms=2_000),
+        seen.client(address(proxy.port)) as ticks,
+    ):
+        ticks.subscribe([SAMSUNG], seen.put)
+        await soon(lambda: seen.states[-1:] == ["live"])
+        assert (ticks.window_ms, ticks.last_window) == (500, publisher.window)
+        proxy.pause()
+
+        def state() -> str:
+            # Windows go on: it is the line that is dead.
+            publisher.publish()
+            return seen.states[-1]
+
+        await soon(lambda: state() == "stale")
+        proxy.resume()
+        await soon(lambda: state() == "live")
 
 
 async def test_keys_that_are_refused_are_told(redis_url: str, port: int) -> None:

@@ -9,6 +9,7 @@ import redis
 from playwright.sync_api import Page
 
 from tests.conftest import eventually
+from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
@@ -18,7 +19,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.redis]
 BEGIN = """
 async (options) => {
   const { TickClient } = await import("/static/tick.js");
-  const seen = { states: [], rejected: [], acks: [], prices: {}, errors: [] };
+  const seen = { states: [], texts: [], acks: [], prices: {}, errors: [] };
+  seen.rejected = [];
   window.seen = seen;
   addEventListener("error", (event) => {
     seen.errors.push(event.message);
@@ -26,7 +28,7 @@ async (options) => {
   });
   window.ticks = new TickClient(`ws://${location.host}/v1/stream`, {
     ...options,
-    onState(state) { seen.states.push(state); },
+    onState(state, text) { seen.states.push(state); seen.texts.push(text); },
     onRejected(rejected) { seen.rejected.push(...rejected); },
     onMessage(message) { if (message.type === "ack") seen.acks.push(message); },
   });
@@ -143,3 +145,32 @@ def test_updates_may_be_asked_for_less_often(caller: Caller) -> None:
         )
     )
     assert granted == [4_000, 4_000]
+
+
+def test_silence_is_told_before_the_line_is_given_up(
+    page: Page, client: redis.Redis, redis_url: str
+) -> None:
+    """Three windows without a word; what comes then is live again."""
+    publisher = Publisher(client, window_ms=500)
+    with running_gateway(redis_url, heartbeat_ms=2_000) as gateway:
+        proxy = Proxy(gateway.port, take_all)
+        caller = Caller(page, publisher, gateway)
+        caller.publish("1.50", 1)
+        page.goto(f"http://127.0.0.1:{proxy.port}/")
+        page.evaluate(BEGIN, {})
+        page.evaluate("(isin) => { ticks.subscribe(isin, put); }", SAMSUNG)
+        eventually(lambda: caller.seen()["states"][-1] == "live")
+        told = page.evaluate("[ticks.windowMs, ticks.lastWindow, ticks.ageMs > 0]")
+        assert told == [500, publisher.window, True]
+        proxy.pause()
+
+        def state() -> str:
+            # Windows go on: it is the line that is dead.
+            publisher.publish()
+            text: str = caller.seen()["texts"][-1]
+            return text
+
+        eventually(lambda: state() == "nothing came for 3.5 s")
+        proxy.resume()
+        eventually(lambda: state() == "live")
+        proxy.close()

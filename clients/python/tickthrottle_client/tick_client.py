@@ -69,6 +69,8 @@ BACKOFF_S = 0.5
 BACKOFF_MOST_S = 30.0
 TOO_MANY_MESSAGES_S = 30.0
 SILENT_HEARTBEATS = 2.5
+SILENT_WINDOWS = 3
+SILENCE_SLACK_S = 1.5
 MAX_FRAME_BYTES = 2**24
 
 
@@ -142,7 +144,8 @@ class TickClient:
     ``token`` is what the gateway asks for: text, or a function that gets a fresh one.
     With ``min_interval_ms`` there is at most one update per interval, with the newest
     values; the gateway grants whole windows, a minute at most.
-    ``on_state(state, text)`` hears connecting, live, stale (no windows arrive),
+    ``on_state(state, text)`` hears connecting, live, stale (no windows arrive, or
+    nothing at all for three of them),
     starting (they will: the job that makes them starts), offline (a new connection
     will be made) and closed (none will). ``on_reset()``: another
     epoch, everything known before is void. ``on_rejected(rejected)``: keys that were
@@ -152,7 +155,9 @@ class TickClient:
 
     ``items`` holds the newest item of each instrument, ``groups`` the newest figures of
     each group; up to ``position`` everything has arrived. ``members`` has the
-    instruments of each market and sector that is followed.
+    instruments of each market and sector that is followed. ``window_ms`` is the length
+    of a window, ``last_window`` the end of the newest one that has arrived, also an
+    empty one, in milliseconds since 1970; None before the first.
 
     An exception of a callback interrupts the block and is raised by it. An async
     function is refused as a callback (TypeError).
@@ -175,6 +180,8 @@ class TickClient:
         self.groups: dict[str, Item] = {}
         self.position: dict[str, Any] | None = None
         self.members: dict[str, tuple[str, ...]] = {}
+        self.window_ms = 2_000
+        self.last_window: int | None = None
         self._url = url
         self._token = token
         self._may_be_away = waits
@@ -493,8 +500,7 @@ class TickClient:
 
     async def _listen(self, connection: ClientConnection) -> None:
         while True:
-            async with asyncio.timeout(SILENT_HEARTBEATS * self._heartbeat_s):
-                text = await connection.recv()
+            text = await self._receive(connection)
             try:
                 self._take(read_message(text))
             except Exception as error:
@@ -505,6 +511,27 @@ class TickClient:
             if self._renew_at_s is not None and time.monotonic() >= self._renew_at_s:
                 self._renew_at_s = None
                 await self._show_token()
+
+    async def _receive(self, connection: ClientConnection) -> str | bytes:
+        """Return what comes next; say so if nothing comes for three windows.
+
+        Raises TimeoutError once the line is taken for dead.
+        """
+        dead_s = SILENT_HEARTBEATS * self._heartbeat_s
+        # Quiet windows are told by heartbeats only.
+        quiet_s = max(SILENT_WINDOWS * self.window_ms / 1_000, self._heartbeat_s)
+        quiet_s = min(dead_s, quiet_s + SILENCE_SLACK_S)
+        try:
+            async with asyncio.timeout(quiet_s):
+                return await connection.recv()
+        except TimeoutError:
+            if self.last_window is None or quiet_s == dead_s:
+                raise
+        self._on_state("stale", f"nothing came for {quiet_s:.1f} s")
+        async with asyncio.timeout(dead_s - quiet_s):
+            text = await connection.recv()
+        self._tell_feed()
+        return text
 
     async def _speak(self, connection: ClientConnection) -> None:
         outbox = self._outbox
@@ -538,6 +565,7 @@ class TickClient:
         match message["type"]:
             case "welcome":
                 self._heartbeat_s = message["heartbeat_ms"] / 1_000
+                self.window_ms = message.get("window_ms", self.window_ms)
             case "ack" if message["op"] == "subscribe":
                 self._acknowledged(message)
             case "ack" if message["op"] == "auth":
@@ -650,6 +678,8 @@ class TickClient:
 
     def _hold(self, message: dict[str, Any]) -> None:
         """A position holds once each key has had its snapshot."""
+        if message["window"] is not None:
+            self.last_window = max(message["window"], self.last_window or 0)
         if message["epoch"] is None or self._asked or self._is_snapshot_due:
             return
         self._is_complete = True
