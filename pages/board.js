@@ -64,7 +64,7 @@ const view = {
   widthRem: 0, // of the table
   get layout() {
     const { columnChoice: choice } = view;
-    return layoutFor(view.widthRem, store.instruments.size > 0, { hasSums: store.hasSums, choice });
+    return layoutFor(view.widthRem, store.instruments.size > 0, { hasSums: store.hasSums, choice, priceChars: store.priceChars });
   },
   get order() {
     return orderAmong(view.layout, view.chosenOrder);

@@ -6,15 +6,18 @@ const COLUMNS = {
   star: { label: phrase("Watch") },
   name: { label: phrase("Stock"), order: "name" },
   isin: { label: "ISIN", order: "isin", rem: 10.5 },
-  price: { label: phrase("Price"), order: "price", isNumber: true, rem: 7.5, tallRem: 6 },
-  change: { label: phrase("Change"), order: "change", isNumber: true, rem: 13, tallRem: 5.7 },
+  price: { label: phrase("Price"), order: "price", isNumber: true, rem: 7.5, tallRem: 6, charRem: 0.6, tallCharRem: 0.35 },
+  change: { label: phrase("Change"), order: "change", isNumber: true, rem: 13, tallRem: 5.7, charRem: 0.6, tallCharRem: 0 },
   spark: { label: phrase("Trend"), rem: 7.5, tallRem: 6 },
-  range: { label: phrase("Range"), rem: 9.5, tallRem: 8 },
+  range: { label: phrase("Range"), rem: 9.5, tallRem: 8, charRem: 0.75, tallCharRem: 0.75 },
   turnover: { label: phrase("Turnover"), order: "turnover", isNumber: true, rem: 7, tallRem: 6 },
   volume: { label: phrase("Volume"), order: "volume", isNumber: true, rem: 6.5, tallRem: 5.5 },
   trades: { label: phrase("Trades"), order: "trades", isNumber: true, rem: 8, tallRem: 6.5 },
   time: { label: phrase("Last trade"), order: "time", isNumber: true, rem: 7.8, tallRem: 7 },
 };
+
+// Columns have room for prices of so many characters; `charRem` is what each further one takes.
+const PRICE_CHARS = 9;
 
 export const labelOf = (id) => COLUMNS[id].label;
 
@@ -62,11 +65,16 @@ export function moved(order, id, by) {
 
 const layouts = new Map();
 
-// Returns {columns, isTall, isDense}; the same object for the same layout. `hasSums`:
-// trades say what was traded in the day so far.
-export function layoutFor(widthRem, hasNames, { hasSums = false, choice = parseChoice(null) } = {}) {
+// Returns {columns, isTall, isDense, isLong}; the same object for the same layout. `hasSums`:
+// trades say what was traded in the day so far; `priceChars`: how long the longest price is,
+// which is written smaller in tall rows if it `isLong`.
+export function layoutFor(widthRem, hasNames, { hasSums = false, choice = parseChoice(null), priceChars = 0 } = {}) {
   const isTall = widthRem < TALL_BELOW_REM;
-  const remOf = (id) => (isTall && COLUMNS[id].tallRem) || COLUMNS[id].rem;
+  const further = Math.max(0, priceChars - PRICE_CHARS);
+  const remOf = (id) => {
+    const { rem, tallRem = rem, charRem = 0, tallCharRem = charRem } = COLUMNS[id];
+    return isTall ? tallRem + further * tallCharRem : rem + further * charRem;
+  };
   const shown = new Set(["price", "change"]);
   let leftRem = widthRem - (isTall ? TALL_STAR_REM + TALL_NAME_REM : STAR_REM + NAME_REM);
   for (const id of shown) leftRem -= remOf(id);
@@ -80,10 +88,10 @@ export function layoutFor(widthRem, hasNames, { hasSums = false, choice = parseC
   // What an instrument without a name is called by is not left out.
   const first = ["star", hasNames ? "name" : "isin"];
   const ids = [...first, ...choice.order.filter((id) => shown.has(id))];
-  const key = `${ids} ${isTall} ${choice.isDense}`;
+  const key = `${ids} ${isTall} ${choice.isDense} ${further}`;
   if (!layouts.has(key)) {
-    const columns = ids.map((id) => ({ id, ...COLUMNS[id] }));
-    layouts.set(key, { columns, isTall, isDense: choice.isDense });
+    const columns = ids.map((id) => ({ id, ...COLUMNS[id], rem: remOf(id) }));
+    layouts.set(key, { columns, isTall, isDense: choice.isDense, isLong: further > 0 });
   }
   return layouts.get(key);
 }

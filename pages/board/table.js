@@ -20,6 +20,10 @@ const TITLES = {
   trades: phrase("since this page opened, and how many the newest window's row stands for"),
 };
 
+// How wide the columns are that prices of any length have to fit into (board.css).
+const widths = (columns) =>
+  Object.fromEntries(columns.filter(({ charRem }) => charRem).map(({ id, rem }) => [`--${id}`, `${rem}rem`]));
+
 // Properties: rows, layout (columns.js), hasDays (ranges are of the day), isMixed (not every change is against a close),
 // order, onOrder(column), window (the newest), watched, onStar(isin), selected,
 // onSelect(isin), onTouch() while a visitor is busy in it, onWidth(rem).
@@ -115,10 +119,15 @@ export class Table extends Component {
     const { window, watched, onStar, selected, onSelect } = rest;
     const { first, end } = visibleRange(this.place);
     const { activeIsin, rowHeight } = this.state;
-    const { columns, isTall, isDense } = layout;
+    const { columns, isTall, isDense, isLong } = layout;
     const active = rows.slice(first, end).some((row) => row.isin === activeIsin);
     return html`
-      <div class=${`scroller ${isTall ? "tall" : ""} ${isDense ? "dense" : ""}`} ref=${this.scroller} onScroll=${() => this.scrolled()}>
+      <div
+        class=${`scroller ${isTall ? "tall" : ""} ${isDense ? "dense" : ""} ${isLong ? "long" : ""}`}
+        style=${widths(columns)}
+        ref=${this.scroller}
+        onScroll=${() => this.scrolled()}
+      >
         <table
           role="grid"
           aria-label=${say("Stocks")}

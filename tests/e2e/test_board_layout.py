@@ -136,3 +136,56 @@ def test_what_an_instrument_list_holds_stays_text(board: Board) -> None:
     expect(page.locator(".detail header")).to_contain_text("'><script>1</script>")
     assert page.locator("main img:not([role]), main b, main script").count() == 0
     assert page.title().startswith(HOSTILE)
+
+
+# Whether the texts of a row are whole, and none lies over its neighbour.
+FIGURES = """(isin) => {
+  const row = document.getElementById(`row-${isin}`);
+  const box = (part) => {
+    const range = document.createRange();
+    range.selectNodeContents(part);
+    return range.getBoundingClientRect();
+  };
+  const [price, change] = ["price", "change"].map((n) => row.querySelector(`td.${n}`));
+  const inside = (part, cell) => {
+    const [own, its] = [box(part), cell.getBoundingClientRect()];
+    return own.left >= its.left - 0.5 && own.right <= its.right + 0.5;
+  };
+  const ends = [...row.querySelectorAll(".ends span")].map(box);
+  return {
+    isPriceWhole: inside(price, price),
+    isRatioWhole: inside(row.querySelector(".ratio"), change),
+    isDifferenceWhole: inside(row.querySelector(".difference"), change),
+    isTall: document.querySelector(".scroller").classList.contains("tall"),
+    areEndsApart: ends.length < 2 || ends[0].right < ends[1].left,
+  };
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 768, 1024, 1440, 1920])
+def test_a_price_of_any_market_fits(
+    width: int, page: Page, client: redis.Redis, tmp_path: Path
+) -> None:
+    """Eight decimals, leading zeros, ten digits; all that is cut is a difference."""
+    instruments = tmp_path / "instruments.csv"
+    names = (SAMSUNG, "BTCUSDT", "95123.12345678"), (HYNIX, "SHIB", "0.00000812")
+    names += ((NAVER, "BIG", "234567000.00"),)
+    lines = (f"{isin},{code},{code},,,{close}" for isin, code, close in names)
+    head = "isin,code,name,market,sector,prev_close"
+    instruments.write_text("\n".join((head, *lines)) + "\n", "utf-8")
+    first = {SAMSUNG: "97123.45678901", HYNIX: "0.00000846", NAVER: "1234567890.12"}
+    with running_board(page, client, instruments, first) as board:
+        board.resize(width)
+        for number in range(3):
+            board.publish(
+                **{isin: price[:-1] + str(number) for isin, price in first.items()}
+            )
+        for isin in first:
+            expect(board.row(isin).locator(".price")).to_contain_text("2")
+
+            def is_right(isin: str = isin) -> bool:
+                seen = page.evaluate(FIGURES, isin)
+                is_cut = not seen.pop("isDifferenceWhole")
+                return (seen.pop("isTall") or not is_cut) and all(seen.values())
+
+            eventually(is_right)

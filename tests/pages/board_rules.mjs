@@ -149,6 +149,20 @@ test("columns that have no room are left out, the instrument never", () => {
   assert.equal(layoutFor(60, true), layoutFor(61, true));
 });
 
+test("columns are wide enough for the longest price, and others make room for it", () => {
+  const wide = layoutFor(80, true, { priceChars: 16 });
+  const remOf = (layout, id) => layout.columns.find((column) => column.id === id)?.rem;
+  const usual = layoutFor(80, true, { priceChars: 9 });
+  assert.equal(usual, layoutFor(80, true));
+  assert.deepEqual(["price", "change"].map((id) => [remOf(usual, id), remOf(wide, id).toFixed(1)]), [[7.5, "11.7"], [13, "17.2"]]);
+  assert.deepEqual([remOf(usual, "time"), remOf(wide, "time"), wide.isLong, usual.isLong], [7.8, undefined, true, false]);
+  assert.equal(remOf(layoutFor(24, true, { priceChars: 16 }), "change"), 5.7);
+  const store = new Store();
+  store.put(item("A", "1234567890.12", 1), null);
+  store.put(item("B", "1", 1), null);
+  assert.equal(store.priceChars, 16);
+});
+
 test("rows are in an order whose column is there", () => {
   const byTurnover = { column: "turnover", direction: "descending" };
   const byTrades = { column: "trades", direction: "ascending" };
