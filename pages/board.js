@@ -97,6 +97,8 @@ const view = {
   clock: () => Date.now() + ticks.clockSkewMs,
   hold: () => (heldUntilMs = performance.now() + HELD_MS),
   setSearch: (search) => choose({ search }),
+  openFirst: () => view.search && view.rows.length && view.select(view.rows[0].isin),
+  enterMain: () => focusOn(MAIN),
   setOrder: (column) => choose({ chosenOrder: nextOrder(view.order, column) }),
   setWidth: (widthRem) => widthRem !== view.widthRem && choose({ widthRem }),
   toggleWatchListOnly() {

@@ -16,7 +16,7 @@ export const KOREAN = {
   Operations: "운영",
   Market: "시세",
   "Prices are not live": "실시간 시세가 아닙니다",
-  "Prices have not moved since {time}": "{time} 이후로 시세가 갱신되지 않았습니다",
+  "No new prices since {time}": "{time} 이후로 시세가 갱신되지 않았습니다",
   "Try now": "지금 다시 연결",
   "{time} ago": "{time} 전",
   "{seconds} s": "{seconds}초",

@@ -157,7 +157,7 @@ export function durationText(ms) {
 // "Try now" while the page is offline. Returns {setState, kind}:
 //   setState(kind, {sinceMs, reason})
 //     kind: connecting, live, stale, starting, offline, closed; of body[data-state] as well. Any
-//     but the first two shows a banner: "Prices have not moved since <clock>, <n> s
+//     but the first two shows a banner: "No new prices since <clock>, <n> s
 //     ago: <reason>". May be called again and again: only a change of kind is announced.
 export function createShell({ page, withPriceColours = false, onRetry = null }) {
   beginWords();
@@ -265,7 +265,7 @@ function createBanner(banner, onRetry) {
       what.textContent =
         since === null
           ? say("Prices are not live")
-          : say("Prices have not moved since {time}", { time: zonedText(since) });
+          : say("No new prices since {time}", { time: zonedText(since) });
       why.textContent = reason;
       retry.textContent = say("Try now");
       retry.hidden = kind !== "offline" || onRetry === null;

@@ -6,7 +6,7 @@ const COLUMNS = {
   star: { label: phrase("Watch") },
   name: { label: phrase("Stock"), order: "name" },
   isin: { label: "ISIN", order: "isin", rem: 10.5 },
-  price: { label: phrase("Price"), order: "price", isNumber: true, rem: 7.5, tallRem: 6, charRem: 0.6, tallCharRem: 0.35 },
+  price: { label: phrase("Price"), order: "price", isNumber: true, rem: 7.5, tallRem: 6, charRem: 0.6, tallCharRem: 0.5 },
   change: { label: phrase("Change"), order: "change", isNumber: true, rem: 13, tallRem: 5.7, charRem: 0.6, tallCharRem: 0 },
   spark: { label: phrase("Trend"), rem: 7.5, tallRem: 6 },
   range: { label: phrase("Range"), rem: 9.5, tallRem: 8, charRem: 0.75, tallCharRem: 0.75 },
@@ -17,7 +17,9 @@ const COLUMNS = {
 };
 
 // Columns have room for prices of so many characters; `charRem` is what each further one takes.
-const PRICE_CHARS = 9;
+// In tall rows a price of more than some is written smaller first.
+const PRICE_CHARS = 10;
+const [TALL_CHARS, TALL_SMALL_CHARS] = [8, 10];
 
 export const labelOf = (id) => COLUMNS[id].label;
 
@@ -66,11 +68,12 @@ export function moved(order, id, by) {
 const layouts = new Map();
 
 // Returns {columns, isTall, isDense, isLong}; the same object for the same layout. `hasSums`:
-// trades say what was traded in the day so far; `priceChars`: how long the longest price is,
-// which is written smaller in tall rows if it `isLong`.
+// trades say what was traded in the day so far; `priceChars`: how long the longest price is;
+// `isLong`: too long for a tall row, if it is not written smaller.
 export function layoutFor(widthRem, hasNames, { hasSums = false, choice = parseChoice(null), priceChars = 0 } = {}) {
   const isTall = widthRem < TALL_BELOW_REM;
-  const further = Math.max(0, priceChars - PRICE_CHARS);
+  const further = Math.max(0, priceChars - (isTall ? TALL_SMALL_CHARS : PRICE_CHARS));
+  const isLong = isTall && priceChars > TALL_CHARS;
   const remOf = (id) => {
     const { rem, tallRem = rem, charRem = 0, tallCharRem = charRem } = COLUMNS[id];
     return isTall ? tallRem + further * tallCharRem : rem + further * charRem;
@@ -88,10 +91,10 @@ export function layoutFor(widthRem, hasNames, { hasSums = false, choice = parseC
   // What an instrument without a name is called by is not left out.
   const first = ["star", hasNames ? "name" : "isin"];
   const ids = [...first, ...choice.order.filter((id) => shown.has(id))];
-  const key = `${ids} ${isTall} ${choice.isDense} ${further}`;
+  const key = `${ids} ${isTall} ${choice.isDense} ${isLong} ${further}`;
   if (!layouts.has(key)) {
     const columns = ids.map((id) => ({ id, ...COLUMNS[id], rem: remOf(id) }));
-    layouts.set(key, { columns, isTall, isDense: choice.isDense, isLong: further > 0 });
+    layouts.set(key, { columns, isTall, isDense: choice.isDense, isLong });
   }
   return layouts.get(key);
 }

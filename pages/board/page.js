@@ -210,12 +210,24 @@ const KEYS = {
   `,
 };
 
+// Enter opens the first stock that is found.
+function submit(event, view) {
+  event.preventDefault();
+  view.openFirst();
+}
+
+function leaveSearch(event, view) {
+  if (event.key !== "ArrowDown" || event.isComposing) return;
+  event.preventDefault();
+  view.enterMain();
+}
+
 function Tools({ view }) {
   const { store, watched, rows } = view;
   const isCharts = view.place.name === "charts"; // they are those of the list, always
   const placeholder = store.instruments.size ? say("Name, code, sector…") : "ISIN";
   return html`
-    <form id="tools" role="search" onSubmit=${(event) => event.preventDefault()}>
+    <form id="tools" role="search" onSubmit=${(event) => submit(event, view)}>
       <input
         id="search"
         type="search"
@@ -226,6 +238,7 @@ function Tools({ view }) {
         spellcheck=${false}
         value=${view.search}
         onInput=${(event) => view.setSearch(event.target.value)}
+        onKeyDown=${(event) => leaveSearch(event, view)}
       />
       <button
         id="watched"

@@ -55,6 +55,23 @@ def test_names_and_closes_change_while_the_page_is_open(board: Board) -> None:
     assert board.isins() == [NAVER]
 
 
+def test_the_search_leads_into_the_table_by_keys(board: Board) -> None:
+    """Enter opens the first stock that is found, the arrow goes to the rows."""
+    page = board.page
+    page.keyboard.press("/")
+    page.keyboard.press("Enter")
+    expect(page.locator(".detail")).to_have_count(0)
+    page.keyboard.type("하이닉스")
+    expect(page.locator("#shown")).to_have_text("1 found")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("table[role=grid]")).to_be_focused()
+    expect(board.row(HYNIX)).to_have_class(re.compile("active"))
+    page.keyboard.press("/")
+    page.keyboard.press("Enter")
+    expect(page.locator(".detail")).to_contain_text("SK하이닉스")
+    expect(page).to_have_url(re.compile(HYNIX))
+
+
 def test_search_finds_whatever_an_instrument_is_called(board: Board) -> None:
     """And says so when nothing is found."""
     for wanted, found in [
@@ -177,7 +194,7 @@ def test_it_says_since_when_it_is_stale(
         gateway.wait_until(1)
         page.goto(board.url)
         board.is_in_state("Stale")
-        expect(banner).to_contain_text("have not moved since")
+        expect(banner).to_contain_text("No new prices since")
         assert grave_findings(page) == []
         eventually(board.revive)
         expect(banner).to_be_hidden()

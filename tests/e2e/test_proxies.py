@@ -151,7 +151,7 @@ def running_proxy(
             process.wait()
 
 
-def answers(port: int, prefix: str) -> bool:
+def answers(port: int, prefix: str = "") -> bool:
     """Say whether a gateway answers through the proxy."""
     try:
         status, _ = Gateway("127.0.0.1", port, None).get(f"{prefix}/health/live")

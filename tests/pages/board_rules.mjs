@@ -152,11 +152,12 @@ test("columns that have no room are left out, the instrument never", () => {
 test("columns are wide enough for the longest price, and others make room for it", () => {
   const wide = layoutFor(80, true, { priceChars: 16 });
   const remOf = (layout, id) => layout.columns.find((column) => column.id === id)?.rem;
-  const usual = layoutFor(80, true, { priceChars: 9 });
+  const usual = layoutFor(80, true, { priceChars: 10 });
   assert.equal(usual, layoutFor(80, true));
-  assert.deepEqual(["price", "change"].map((id) => [remOf(usual, id), remOf(wide, id).toFixed(1)]), [[7.5, "11.7"], [13, "17.2"]]);
-  assert.deepEqual([remOf(usual, "time"), remOf(wide, "time"), wide.isLong, usual.isLong], [7.8, undefined, true, false]);
-  assert.equal(remOf(layoutFor(24, true, { priceChars: 16 }), "change"), 5.7);
+  assert.deepEqual(["price", "change"].map((id) => [remOf(usual, id), remOf(wide, id).toFixed(1)]), [[7.5, "11.1"], [13, "16.6"]]);
+  assert.deepEqual([remOf(usual, "time"), remOf(wide, "time"), wide.isLong, usual.isLong], [7.8, undefined, false, false]);
+  const tall = [8, 9, 16].map((priceChars) => layoutFor(24, true, { priceChars }));
+  assert.deepEqual(tall.map((layout) => [remOf(layout, "price").toFixed(1), remOf(layout, "change"), layout.isLong]), [["6.0", 5.7, false], ["6.0", 5.7, true], ["9.0", 5.7, true]]);
   const store = new Store();
   store.put(item("A", "1234567890.12", 1), null);
   store.put(item("B", "1", 1), null);
