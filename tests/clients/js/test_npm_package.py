@@ -75,7 +75,7 @@ def test_the_types_name_what_the_module_exports_and_offers() -> None:
     exports = re.compile(r"^export (?:function|class) (\w+)", re.M)
     assert set(exports.findall(code)) == set(exports.findall(types))
     members = set(re.findall(r"^    this\.([a-z]\w*) =", code, re.M))
-    members |= set(re.findall(r"^  ([a-z]\w*)\(.*\) \{$", code, re.M))
+    members |= set(re.findall(r"^  (?:get )?([a-z]\w*)\(.*\) \{$", code, re.M))
     [body] = re.findall(r"class TickClient \{(.*?)^\}", types, re.M | re.S)
     typed = re.findall(r"^  (?:readonly )?(\w+)[(:]", body, re.M)
     assert {name for name in members if name != "switch"} == set(typed)
