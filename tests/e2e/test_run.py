@@ -155,7 +155,7 @@ def check_own_trades(folder: Path, port: int) -> None:
         check=True,
         timeout=60 * PATIENCE,
     )
-    path = "/v1/quotes?isins=KR7005930003"
+    path = "/v1/quotes?isins=KR7035420009"
     eventually(lambda: [r["price"] for r in fetch(port, path)["data"]] == [71900], 20)
     [command] = commands("docs/quickstart.md", "curl")
     words = command.replace(":8000", f":{port}").split()
