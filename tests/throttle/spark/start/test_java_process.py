@@ -1,5 +1,6 @@
 """Spark's Java: what it says where it does not start, and who it runs for."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -33,10 +34,12 @@ def test_a_java_that_does_not_start_is_told_in_its_own_words(
     home = fake_java(tmp_path / "java", "echo 'there is no room' >&2; exit 1")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
+    gc.collect()
     before = os.listdir("/proc/self/fd")
     with pytest.raises(NoSpark, match=r"Java did not start: there is no room$"):
         create_session(ThrottleSettings(), Java(home), scratch)
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+    # Fewer, if what a test before this one left was closed meanwhile.
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
 
 
 def test_a_user_with_a_name_is_left_to_hadoop() -> None:
