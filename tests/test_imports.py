@@ -99,6 +99,7 @@ LIBRARIES_OF_THE_CLIENT = {
     "redis_appender.py": "redis",
     "redis_faults.py": "redis",
     "redis_primary.py": "redis",
+    "redis_sending.py": "redis",
     "kafka_client.py": "confluent_kafka",
     "topic_writer.py": "confluent_kafka",
 }

@@ -1,12 +1,10 @@
 """The gateway's client of Redis: whatever breaks a connection is a RedisError."""
 
 import time
-from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 from redis.asyncio import Redis
-from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -24,17 +22,12 @@ def create_redis(url: str) -> Redis:
 
     A subscription renewed behind our back would have lost messages unseen.
     """
-    redis = connect_async(
+    return connect_async(
         url,
         retry=Retry(NoBackoff(), 0),
         socket_connect_timeout=2,
         socket_timeout=5,
     )
-    pool = redis.connection_pool
-    # TCP, TLS or a Unix socket, or what Sentinels say: as the address says.
-    kind = type("Connection", (_Sending, pool.connection_class), {})
-    pool.connection_class = cast("type[AbstractConnection]", kind)
-    return redis
 
 
 async def check_server(client: Redis) -> None:
@@ -56,20 +49,3 @@ async def confirm_subscription(pubsub: Any, name: str, poll_s: float) -> None:
         if message is not None and message["type"] == "subscribe":
             return
     raise RedisConnectionError(f"{name} was not confirmed")
-
-
-class _Sending(AbstractConnection):
-    """Tells of a connection that was lost just before it was written to.
-
-    uvloop raises a bare RuntimeError there ("the handler is closed"), which nobody
-    expects of Redis.
-    """
-
-    async def send_packed_command(
-        self, command: bytes | str | Iterable[bytes], check_health: bool = True
-    ) -> None:
-        """Send a command. Raises RedisError."""
-        try:
-            await super().send_packed_command(command, check_health)
-        except RuntimeError as error:
-            raise RedisConnectionError(f"Connection lost: {error}") from error

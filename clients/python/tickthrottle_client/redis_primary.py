@@ -18,6 +18,7 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from tickthrottle_client.redis_address import SentinelAddress
+from tickthrottle_client.redis_sending import send_safely
 
 _ASK_WITHIN_S = 1.0
 """How long a Sentinel may take before the next one is asked."""
@@ -41,10 +42,10 @@ def connect_async(url: str, **options: Any) -> aioredis.Redis:
     """Return a client for an event loop, as ``connect`` does."""
     address = SentinelAddress.parse(url)
     if address is None:
-        return aioredis.Redis.from_url(url, **options)
+        return send_safely(aioredis.Redis.from_url(url, **options))
     retry = AsyncRetry(NoBackoff(), 0)
     client = _of_primary(address, AsyncSentinel, _AsyncPool, retry, options)
-    return cast("aioredis.Redis", client)
+    return send_safely(cast("aioredis.Redis", client))
 
 
 class _Pool(SentinelConnectionPool):

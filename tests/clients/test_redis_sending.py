@@ -1,4 +1,4 @@
-"""The gateway's client of Redis: a broken connection is a RedisError, always."""
+"""Commands on an event loop: a lost connection is told, a cancelled task ends."""
 
 import asyncio
 from typing import Any
@@ -10,9 +10,11 @@ from redis.asyncio.connection import (
     SSLConnection,
     UnixDomainSocketConnection,
 )
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from gateway.upstream.redis_client import create_redis
+from tickthrottle_client.redis_primary import connect_async
 
 
 @pytest.mark.redis
@@ -24,7 +26,7 @@ def test_a_connection_lost_just_before_a_command(redis_url: str) -> None:
     """
 
     async def check() -> None:
-        client = create_redis(redis_url)
+        client = connect_async(redis_url, retry=Retry(NoBackoff(), 0))
         connection: Any = await client.connection_pool.get_connection()
         connection._writer.transport.abort()
         # The event loop closes it in its own time.
@@ -48,9 +50,27 @@ def test_a_connection_lost_just_before_a_command(redis_url: str) -> None:
 )
 async def test_the_address_says_how(url: str, kind: type[Any]) -> None:
     """TCP, TLS and Unix sockets alike; each tells what it could not reach."""
-    client = create_redis(url)
+    client = connect_async(url, retry=Retry(NoBackoff(), 0))
     connection = client.connection_pool.make_connection()
     assert isinstance(connection, kind)
     with pytest.raises(RedisConnectionError):
         await client.ping()
+    await client.aclose()
+
+
+@pytest.mark.redis
+async def test_a_task_that_is_cancelled_while_it_sends_ends(redis_url: str) -> None:
+    """Whatever step of sending is reached, also the one after the last byte is away."""
+    client = connect_async(redis_url, socket_timeout=5)
+    for steps in range(12):
+        connection: Any = await client.connection_pool.get_connection()
+        task = asyncio.create_task(connection.send_command("PING"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        is_cancelled = task.cancel()
+        (outcome,) = await asyncio.gather(task, return_exceptions=True)
+        assert isinstance(outcome, asyncio.CancelledError) == is_cancelled, steps
+        await connection.disconnect()
+        await client.connection_pool.release(connection)
+    assert not is_cancelled
     await client.aclose()
