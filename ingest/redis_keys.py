@@ -8,12 +8,12 @@ the client library, whose producers write to it without the product
 
 from dataclasses import dataclass
 
-FORM = 3
+FORM = 4
 """The form of all that is published: keys, scripts, messages (docs/upgrade.md).
 
 It grows when this version could not read what the next one writes. ``Keys.meta`` has
 it as ``form``; without that it is 1. Forms before 3 have other names of fields, and no
-version that writes 3 reads them.
+version that writes 3 reads them; 4 has versions with a revision, and reads no other.
 """
 
 

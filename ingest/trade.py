@@ -11,6 +11,12 @@ from typing import Any
 
 import orjson
 
+from tickthrottle_client.taking_back_v1 import (
+    CANCELS,
+    CORRECTS,
+    is_given,
+    takes_back,
+)
 from tickthrottle_client.trade_v1 import (
     EARLIEST_TIME_US,
     FRACTION_PATTERN,
@@ -28,6 +34,7 @@ from tickthrottle_client.trade_v1 import (
     check_extra,
     check_integer,
     check_isin,
+    check_taking_back,
     check_time,
 )
 from tickthrottle_client.updates_v1 import ALL, FIELD, Updates
@@ -76,14 +83,15 @@ REASONS = (
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """One execution.
+    """One execution, or an entry that takes one back.
 
     ``time_us`` is the exchange's clock, microseconds since 1970 UTC; ``seq`` is the
     feed's number of this trade within its instrument. ``(time_us, seq)`` is the trade's
     version: the order of one instrument's trades. ``price`` and ``size`` are positive
     decimals kept as the text that arrived. ``extra`` holds further fields, passed
     through unchanged: a number that a double or 64 bits might not keep is a
-    ``JsonNumber``.
+    ``JsonNumber``. An entry that ``cancels`` a trade has no price and no size, which
+    are empty, and counts for nothing (``taking_back_v1.py``).
     """
 
     isin: str
@@ -101,15 +109,14 @@ class Trade:
         ``int`` or decimal text; never as ``float``, which has already lost the text.
         Raises InvalidTrade for the first rule that is broken.
         """
+        if takes_back(fields):
+            return cls._taking_back(fields)
         extra = dict(fields)
         required = [extra.pop(name, None) for name in REQUIRED]
         if None in required or "" in required:
             name = next(n for n in REQUIRED if fields.get(n) in (None, ""))
             raise InvalidTrade("missing_field", name, None, "is required")
-        for name, value in extra.items():
-            check_extra(name, value)
-            if type(value) is float:
-                extra[name] = JsonNumber(repr(value))
+        _check_extras(extra)
         isin, time_us, seq, price, size = required
         return cls(
             check_isin(isin),
@@ -119,6 +126,13 @@ class Trade:
             check_decimal("size", size),
             extra,
         )
+
+    @classmethod
+    def _taking_back(cls, fields: Mapping[str, Any]) -> "Trade":
+        isin, time_us, seq, target = check_taking_back(fields)
+        extra = {n: v for n, v in fields.items() if n not in _OF_TRADE}
+        _check_extras(extra)
+        return cls(isin, time_us, seq, "", "", {CANCELS: target, **extra})
 
     @classmethod
     def from_wire(cls, payload: bytes) -> "Trade":
@@ -152,8 +166,22 @@ class Trade:
         """What it counts for."""
         return Updates.parse(self.extra[FIELD]) if FIELD in self.extra else ALL
 
+    @property
+    def is_trade(self) -> bool:
+        """Whether it is one, and takes none back without being one."""
+        return bool(self.price)
+
+    @property
+    def takes_back(self) -> int | None:
+        """The number of the trade that it cancels or corrects, None if it does not."""
+        target = self.extra.get(CORRECTS if self.is_trade else CANCELS)
+        return None if target is None else int(target)
+
     def to_wire(self) -> bytes:
         """Encode for the trade log; ``from_wire`` gives back an equal trade."""
+        if not self.is_trade:
+            head = {"isin": self.isin, "time": self.time_us, "seq": self.seq}
+            return encode_fields({**head, **self.extra})
         return encode_fields(
             {
                 "isin": self.isin,
@@ -180,6 +208,23 @@ class Trade:
                 **self.extra,
             }
         )
+
+
+_OF_TRADE = frozenset({*REQUIRED, CANCELS, CORRECTS, FIELD})
+
+
+def _check_extras(extra: dict[str, Any]) -> None:
+    """Check further fields; numbers that are floats keep their text."""
+    for name in (CANCELS, CORRECTS):
+        if name in extra and not is_given(extra[name]):
+            # A column of a table that says something of other rows.
+            del extra[name]
+    for name, value in extra.items():
+        check_extra(name, value)
+        if type(value) is float:
+            extra[name] = JsonNumber(repr(value))
+    if CORRECTS in extra:
+        extra[CORRECTS] = int(extra[CORRECTS])
 
 
 def encode_fields(fields: Mapping[str, Any]) -> bytes:

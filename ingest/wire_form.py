@@ -17,10 +17,11 @@ from ingest.trade import (
     InvalidTrade,
     check_isin,
 )
+from tickthrottle_client.taking_back_v1 import CANCELS, CORRECTS
 from tickthrottle_client.updates_v1 import FIELD, PATTERN
 
 _DECIMAL = f"{WHOLE_PATTERN}(?:{FRACTION_PATTERN})?"
-_RULED = (*REQUIRED, *RESERVED, FIELD)
+_RULED = (*REQUIRED, *RESERVED, FIELD, CANCELS, CORRECTS)
 _OTHER_NAME = rf"(?!(?:{'|'.join(_RULED)})\")[a-z0-9_]++"
 _TEXT_OR_INTEGER = rf'(?:"[ !#-\[\]-~]*+"|0|-?{WHOLE_PATTERN})'
 _WIRE_FORM = re.compile(

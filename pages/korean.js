@@ -113,6 +113,9 @@ export const KOREAN = {
   "limit ▼": "하한 ▼",
   "at the day's lower limit": "당일 하한가",
   halted: "거래정지",
+  corrected: "정정",
+  "the trade that was shown was taken back: this is the newest one that stands":
+    "표시되었던 체결이 취소되어, 유효한 체결 중 가장 최근 것을 표시합니다",
   "not traded for now, says the instrument table": "종목 정보에 따르면 거래가 정지되었습니다",
   "of its day, from {low} to {high}": "당일 최저 {low}, 최고 {high}",
   "since this page opened, from {low} to {high}": "이 화면을 연 뒤 최저 {low}, 최고 {high}",

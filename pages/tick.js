@@ -161,8 +161,10 @@ export function isFinal(code) {
 }
 
 // Which of two rows of an instrument is older, within an epoch: a row tells of the order
-// (trade_order.py) time and seq.
+// (trade_order.py) time and seq, and how often a trade that was shown was taken back.
 export function isOlder(item, known) {
+  const taken = (item.revision ?? 0) - (known.revision ?? 0);
+  if (taken) return taken < 0;
   return item.time < known.time || (item.time === known.time && item.seq < known.seq);
 }
 

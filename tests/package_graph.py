@@ -41,6 +41,7 @@ FLOORS = {
         "contract",
         "window",
         "lease",
+        "standing",
         "publish",
         "telemetry",
         "spark",

@@ -47,7 +47,8 @@ def sums_of_rows(snapshots: Iterable[WindowSnapshot]) -> dict[str, Sums]:
 def item_of(row: Row) -> Item:
     """Read a row as documented, with no code of the product."""
     body = json.loads(row.body, parse_float=str, parse_int=str)
-    version, price, size = row.version.decode(), body["price"], body["size"]
+    # After the revision, which is 0 where nothing was taken back.
+    version, price, size = row.version[4:].decode(), body["price"], body["size"]
     trades, *amounts = row.sums.decode().split(",")
     if trades == "1" and not amounts:
         sums = Sums.of_trade(price, size)

@@ -21,6 +21,9 @@ from throttle.publish.publisher import Publisher, PublishOptions, PublishOutcome
 from throttle.publish.rights import check_server_and_rights, commands_of_a_job
 from throttle.settings import ThrottleSettings
 from throttle.spark.open_reader import open_log, open_reader
+from throttle.spark.options import source_options
+from throttle.spark.task_log import entry_rules
+from throttle.standing.taken_from_batch import TakingBack
 from throttle.telemetry.metrics import Server, ThrottleMetrics
 from throttle.watch.log_watch import LOG, LogWatch
 from throttle.window.batch import Batch
@@ -116,7 +119,7 @@ class Candidate:
             check()
             got = self._ask_log(lambda: self._ask(reader))
             if isinstance(got, LeaseGrant):
-                self._publisher = self._create_publisher(got.term)
+                self._publisher = self._create_publisher(got.term, info)
                 self._taken.set()
                 return got, held_by is not None
             if held_by is None and self._settings.standby:
@@ -154,7 +157,7 @@ class Candidate:
     def _ask_log(self, call: Callable[[], T]) -> T:
         return until_done(call, self._stop, self._log_outage)
 
-    def _create_publisher(self, term: int) -> Publisher:
+    def _create_publisher(self, term: int, info: LogInfo) -> Publisher:
         settings = self._settings
         options = PublishOptions(
             settings.job,
@@ -163,7 +166,8 @@ class Candidate:
             settings.trade_log,
             calendars=SessionCalendars.create(*settings.calendars()),
         )
-        return Publisher(self._client, self._keys, options, term)
+        standing = TakingBack(entry_rules(source_options(settings, info)))
+        return Publisher(self._client, self._keys, options, term, standing)
 
     def _ask(self, reader: LogReader) -> LeaseGrant | LeaseHeld:
         first = self._first_cut(reader)

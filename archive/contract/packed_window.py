@@ -14,11 +14,12 @@ from itertools import chain, zip_longest
 from throttle.contract.trade_order import encode_version
 
 _ROW = re.compile(
-    rb"^([0-9A-Z]{12}) [0-9]{35}([0-9]{19}) "
+    rb"^([0-9A-Z]{12}) [0-9]{39}([0-9]{19}) "
     rb"([0-9]+(?:(?:,[0-9.]*){4})?) "
     rb'\{"isin":"[0-9A-Z]{12}","time":([0-9]+),"seq":([0-9]+),(.*)$',
     re.MULTILINE,
 )
+_REVISION = re.compile(rb',"revision":([0-9]+)\}$')
 _NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?")
 
 _PLACE = b"\0"
@@ -107,7 +108,9 @@ def _rows_of(columns: list[list[bytes]]) -> list[bytes]:
     ):
         time_us = int(time)
         position = int(delay) + time_us // 1_000 << _BITS | int(bits)
-        version = encode_version(time_us, int(seq), position)
+        said = _REVISION.search(end)
+        revision = 0 if said is None else int(said[1])
+        version = encode_version(time_us, int(seq), position, revision)
         if count[-1:] == b",":
             count += b",".join(next(of_sums, ())).replace(_EMPTY, b"")
         rows.append(

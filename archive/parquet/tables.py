@@ -101,7 +101,7 @@ SORTED_BY = [("isin", "ascending"), ("window", "ascending"), ("offset", "ascendi
 
 _SUM = r"[0-9]+(?:\.[0-9]+)?"
 _BEGIN = (
-    r"^(?P<isin>[0-9A-Z]{12}) (?P<time>[0-9]{16})(?P<seq>[0-9]{19})"
+    r"^(?P<isin>[0-9A-Z]{12}) [0-9]{4}(?P<time>[0-9]{16})(?P<seq>[0-9]{19})"
     r"(?P<position>[0-9]{19}) (?P<trades>[0-9]+)"
     f"(?:,(?P<volume>{_SUM}),(?P<value>{_SUM}),(?P<high>{_SUM})?,(?P<low>{_SUM})?)? "
 )

@@ -126,6 +126,10 @@ def print_ledger(ledger: Ledger) -> None:
     blanks = ["blanks#"] if ledger.total.blanks else []
     unkept = ["unkept#"] if ledger.total.unkept else []
     unknown = ["unknown instrument#"] if ledger.total.unknown_instrument else []
+    # Only where entries take trades back.
+    total = ledger.total
+    takes_back = total.taken_back or total.unknown_target
+    taken_back = ["taken back#", "unknown target#"] if takes_back else []
     # Only where trades say what they count for.
     not_last = ["not last#"] if ledger.total.not_last else []
     # Only with a decoder.
@@ -137,7 +141,7 @@ def print_ledger(ledger: Ledger) -> None:
             *not_last,
             *(f"{reason}#" for reason in reasons),
             *(f"skipped: {name}#" for name in names),
-            *(*unkept, *unknown, *blanks, "log#"),
+            *(*unkept, *unknown, *taken_back, *blanks, "log#"),
         ],
         [
             (
@@ -149,14 +153,15 @@ def print_ledger(ledger: Ledger) -> None:
                 *(books.skipped.get(name_of, 0) for name_of in names),
                 *(books.unkept for _ in unkept),
                 *(books.unknown_instrument for _ in unknown),
+                *((books.taken_back, books.unknown_target) if takes_back else ()),
                 *(books.blanks for _ in blanks),
                 "?" if counted is None else counted,
             )
             for name, books, counted in _lines(ledger)
         ],
     )
-    total = ledger.total.to_object()
-    for amount, of in ((name, total[name]) for name in AMOUNTS):
+    amounts = total.to_object()
+    for amount, of in ((name, amounts[name]) for name in AMOUNTS):
         read, *became = (
             f"{of[name]} {name.replace('_', ' ')}"
             for name in OUTCOMES

@@ -18,6 +18,8 @@ export interface Item {
   /** Left out as well if none of the trades counts for the range. */
   high?: string;
   low?: string;
+  /** How often a trade that was shown was taken back; left out while none was. */
+  revision?: number;
   /** What was traded since the day began, as of the item; not there if nobody knows it. */
   day?: Day;
   /** Further fields, as the gateway sends them. */
@@ -199,8 +201,8 @@ export function backoffMs(attempt: number, random?: number): number;
 export function isFinal(code: number): boolean;
 /** Returns whether `item` is older than `known`, within an epoch. */
 export function isOlder(
-  item: Pick<Item, "time" | "seq">,
-  known: Pick<Item, "time" | "seq">,
+  item: Pick<Item, "time" | "seq" | "revision">,
+  known: Pick<Item, "time" | "seq" | "revision">,
 ): boolean;
 /** Returns whether a state of a bar is older than another of the same bar. */
 export function isOlderBar(bar: Bar, known: Bar): boolean;

@@ -55,6 +55,13 @@ class Quote(BaseModel):
     ]
     price: Price
     size: Size
+    # Never null, but left out.
+    revision: int = Field(
+        default_factory=int,
+        ge=1,
+        description="how often a trade of the instrument that was shown was taken "
+        "back; left out while none was",
+    )
 
     day: "DayAnswer | None" = Field(default=None, description="with fields=day")
 

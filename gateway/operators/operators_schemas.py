@@ -86,7 +86,9 @@ class BooksAnswer:
     ``extra`` are trades beyond the first of an entry, ``skipped`` entries that are no
     trades, by the decoder's name for them: without a decoder there are none.
     ``unknown_instrument`` are trades of instruments that the instrument table did not
-    have. ``not_last`` are trades that do not count for the last price.
+    have. ``not_last`` are trades that do not count for the last price, ``taken_back``
+    those that later entries took back, ``unknown_target`` entries that name one that
+    was not found.
     ``imbalance`` says by how much they do not add up, null if they do. ``volume`` and
     ``value`` are what the trades come to that were ``read``, ``published``,
     ``superseded``, ``stale`` and ``not_last``, as decimal text.
@@ -103,6 +105,8 @@ class BooksAnswer:
     skipped: Skips
     unknown_instrument: int
     not_last: int
+    taken_back: int
+    unknown_target: int
     volume: Traded
     value: Traded
     log: Read | None

@@ -43,6 +43,7 @@ from ingest.trade import (
     Trade,
 )
 from ingest.wire_form import read_wire
+from tickthrottle_client.taking_back_v1 import takes_back
 from tickthrottle_client.trade_v1 import as_microseconds
 from tickthrottle_client.updates_v1 import FIELD
 
@@ -485,11 +486,13 @@ class LineReader:
         return trade.isin, payload
 
     def _trade(self, fields: dict[str, Any]) -> Trade:
+        is_trade = not takes_back(fields)
         try:
             if not self._rules.are_none:
                 self._rules.apply(fields)
-            fields["price"] = decimal_of("price", fields.get("price"))
-            fields["size"] = decimal_of("size", fields.get("size"))
+            if is_trade:
+                fields["price"] = decimal_of("price", fields.get("price"))
+                fields["size"] = decimal_of("size", fields.get("size"))
         except InvalidTrade as error:
             shown = _text_of(fields.get(error.field))
             if self._numbers_missing or not shown.startswith("-"):
@@ -498,7 +501,7 @@ class LineReader:
                 f"{error.rule}; if the sign says up or down: --form unsigned=price,size"
             )
             raise InvalidTrade(error.reason, error.field, shown, rule) from None
-        sale = self._sale(fields)
+        sale = self._sale(fields) if is_trade else None
         if not _text_of(fields.get(FIELD)):
             fields.pop(FIELD, None)
         # What else is there passes through, but a trade has no parts of its own.
@@ -510,7 +513,9 @@ class LineReader:
             fields["time"] = self._now_us()
         else:
             fields["time"] = self._time(fields)
-        if self.numbers_by_arrival or (
+        if not is_trade and fields.get("seq") in (None, ""):
+            fields.pop("seq", None)
+        elif self.numbers_by_arrival or (
             self._numbers_missing and fields.get("seq") in (None, "")
         ):
             fields["seq"] = next(self._arrivals)

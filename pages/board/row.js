@@ -18,6 +18,7 @@ export class Row {
     this.day = undefined; // the day so far as of the item (tick.js); undefined: nobody knows it
     this.window = null; // in which the item came; null: it was known when the page asked
     this.trades = 0; // since the page opened
+    this.isCorrected = false; // a trade that was shown was taken back with the newest item
     this.price = NaN;
     this.high = NaN; // of all trades that the newest item stands for, as `low`; NaN: of none
     this.low = NaN;
@@ -39,6 +40,7 @@ export class Row {
     this.low = Number(item.low ?? own);
     if (this.item?.seq !== item.seq) this.trace.add(Number(item.price), this.high, this.low);
     else this.trace.widen(this.high, this.low);
+    this.isCorrected = this.item !== null && (item.revision ?? 0) > (this.item.revision ?? 0);
     this.item = item;
     this.day = item.day;
     this.window = window;

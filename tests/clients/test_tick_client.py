@@ -772,3 +772,14 @@ async def test_keys_of_bars_that_are_refused_are_told(
         ticks.bars("1m", ["*"], lambda bar: None, last=3)
         await soon(lambda: len(seen.rejected) == 2)
         assert seen.rejected[1]["message"] == "last: only 1 for all instruments"
+
+
+def test_of_two_items_the_one_of_the_greater_revision_is_newer() -> None:
+    """A trade that was shown was taken back: what stands is older, and news."""
+    gone: Item = {"isin": "A", "time": 2, "seq": 2}
+    stands: Item = {"isin": "A", "time": 1, "seq": 1, "revision": 1}
+    later: Item = {"isin": "A", "time": 3, "seq": 3, "revision": 1}
+    assert is_older(gone, stands)
+    assert not is_older(stands, gone)
+    assert is_older(stands, later)
+    assert not is_older(stands, stands)

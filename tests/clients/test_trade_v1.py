@@ -177,3 +177,23 @@ def test_a_datetime_that_its_clocks_leave_out_is_refused() -> None:
         for moment in (twice, twice.replace(fold=1))
     ]
     assert times == [1_793_509_800_000_000, 1_793_513_400_000_000]
+
+
+def test_a_producer_takes_a_trade_back() -> None:
+    """What it writes is what the rules of a log's entries read."""
+    moment = {"isin": "KR7005930003", "time": "2026-11-27T09:00:00+09:00"}
+    _, payload = encode_trade({**moment, "cancels": 7, "why": "late"}, int)
+    entry = Trade.from_wire(payload)
+    assert (entry.is_trade, entry.takes_back, entry.seq) == (False, 7, 7)
+    assert entry.extra["why"] == "late"
+    amounts = {"price": "5", "size": "1"}
+    _, payload = encode_trade({**moment, **amounts, "corrects": 7}, lambda: 8)
+    trade = Trade.from_wire(payload)
+    assert (trade.is_trade, trade.takes_back, trade.seq) == (True, 7, 8)
+    empty = {"cancels": "", "corrects": None}
+    assert Trade.from_wire(
+        encode_trade({**moment, **amounts, **empty}, int)[1]
+    ).is_trade
+    for wrong in ({**amounts, "cancels": 7}, {"cancels": -7}, {"cancels": "seven"}):
+        with pytest.raises(InvalidTrade, match=r"seq|none of price"):
+            encode_trade({**moment, **wrong}, int)

@@ -336,3 +336,68 @@ def test_stamp_ahead_of_the_log_is_refused() -> None:
     with pytest.raises(InvalidTrade) as caught:
         check_not_ahead(trade, trade.time_us - 1_001, 1_000)
     assert caught.value.reason == "future_time"
+
+
+CANCEL = {"isin": GOOD["isin"], "time": GOOD["time"], "cancels": 17}
+
+
+def test_an_entry_that_cancels_a_trade_is_none() -> None:
+    """It may have a number and further fields of its own."""
+    entry = Trade.from_fields({**CANCEL, "seq": 18, "why": "erroneous"})
+    assert (entry.is_trade, entry.takes_back, entry.version) == (
+        *(False, 17),
+        (GOOD["time"], 18),
+    )
+    assert Trade.from_wire(entry.to_wire()) == entry
+    assert Trade.from_fields(CANCEL).seq == 17
+    assert b'"price"' not in entry.to_wire()
+
+
+@pytest.mark.parametrize("empty", ["", None])
+def test_a_row_of_a_table_has_both_columns(empty: str | None) -> None:
+    """An empty one says nothing."""
+    of_trade = Trade.from_fields({**GOOD, "cancels": empty, "corrects": empty})
+    assert of_trade == Trade.from_fields(GOOD)
+    nothing = dict.fromkeys(("price", "size", "seq", "corrects", "updates"), empty)
+    assert Trade.from_fields({**CANCEL, **nothing}) == Trade.from_fields(CANCEL)
+
+
+def test_a_trade_that_corrects_another_one_is_a_trade() -> None:
+    """The number is one, whichever way it was written."""
+    for number in (3, "3"):
+        trade = Trade.from_fields(make_fields(corrects=number))
+        assert (trade.is_trade, trade.takes_back) == (True, 3)
+        assert Trade.from_wire(trade.to_wire()) == trade
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "field"),
+    [
+        ({"price": "1"}, "bad_field", "price"),
+        ({"size": 0}, "bad_field", "size"),
+        ({"corrects": 3}, "bad_field", "corrects"),
+        ({"updates": "last"}, "bad_field", "updates"),
+        ({"cancels": -1}, "bad_field", "cancels"),
+        ({"cancels": "x"}, "bad_field", "cancels"),
+        ({"cancels": True}, "bad_field", "cancels"),
+        ({"cancels": 1.5}, "bad_field", "cancels"),
+        ({"cancels": 2**63}, "bad_field", "cancels"),
+        ({"cancels": [1]}, "bad_field", "cancels"),
+        ({"isin": "KR7005930004"}, "bad_isin", "isin"),
+        ({"isin": ""}, "missing_field", "isin"),
+        ({"time": None}, "missing_field", "time"),
+        ({"seq": -1}, "bad_seq", "seq"),
+        ({"revision": 1}, "bad_field", "revision"),
+    ],
+)
+def test_a_cancel_that_breaks_a_rule_is_refused(
+    changes: dict[str, Any], reason: str, field: str
+) -> None:
+    with pytest.raises(InvalidTrade) as caught:
+        Trade.from_fields({**CANCEL, **changes})
+    assert (caught.value.reason, caught.value.field) == (reason, field)
+
+
+@pytest.mark.parametrize("number", [-1, "x", True, 2**63, [1], {"seq": 1}])
+def test_a_correction_that_names_no_number_is_refused(number: object) -> None:
+    assert field_refusal(corrects=number).field == "corrects"

@@ -46,3 +46,11 @@ def test_a_wrong_check_digit_is_not_recognised() -> None:
     assert read_wire(wrong) is None
     with pytest.raises(InvalidTrade, match="check digit"):
         Trade.from_wire(wrong)
+
+
+@pytest.mark.parametrize("name", ["cancels", "corrects"])
+def test_what_takes_a_trade_back_is_left_to_the_rules(name: str) -> None:
+    """Whatever number it names."""
+    for number in (b"1", b"0", b"-1", b'"7"'):
+        more = b',"%b":%b}' % (name.encode(), number)
+        assert read_wire(WIRE.replace(b"}", more)) is None

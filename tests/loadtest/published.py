@@ -12,7 +12,7 @@ from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins
 from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row
-from throttle.contract.trade_order import encode_version
+from throttle.contract.trade_order import decode_version, encode_version
 from tickthrottle_client.updates_v1 import ALL
 
 INSTRUMENTS = make_isins(60)
@@ -92,7 +92,7 @@ class Market:
         for row in rows:
             text = row.body.decode()
             price = text.partition('"price":')[2].partition(",")[0]
-            time_us, seq = int(row.version[:16]), int(row.version[16:35])
+            time_us, seq, _ = decode_version(row.version)
             trades, amounts = row.row_sums
             first_ms = end_ms - 100.0
             change = Change(offset, time_us, seq, price, trades, first_ms, amounts)

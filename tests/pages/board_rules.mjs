@@ -34,7 +34,7 @@ import { madeMs, Staleness, summary } from "./static/board/staleness.js";
 import { Store } from "./static/board/store.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./static/board/virtual.js";
 import { parseWatchList, toggled, watchListText } from "./static/board/watchlist.js";
-import { readMessage } from "./static/tick.js";
+import { isOlder, readMessage } from "./static/tick.js";
 
 const SAMSUNG = "KR7005930003";
 const HYNIX = "KR7000660001";
@@ -635,4 +635,26 @@ test("a line knows what it heard, and since when nothing came", () => {
   assert.equal(line.staleSinceMs, 600);
   line.hear({ type: "status", feed: "live", since_window: 1_000 }, 400);
   assert.equal(line.staleSinceMs, null);
+});
+
+test("of two items the one of the greater revision is newer", () => {
+  const gone = item("A", "99", 2);
+  const stands = item("A", "70", 1, { revision: 1 });
+  assert.ok(isOlder(gone, stands));
+  assert.ok(!isOlder(stands, gone));
+  assert.ok(isOlder(stands, item("A", "71", 3, { revision: 1 })));
+  assert.ok(!isOlder(stands, stands));
+});
+
+test("a row whose trade was taken back says so until its next trade", () => {
+  const store = new Store();
+  store.put(item("A", "99", 2), 2_000);
+  assert.equal(store.rows.get("A").isCorrected, false);
+  store.put(item("A", "70", 1, { revision: 1 }), 4_000);
+  assert.equal(store.rows.get("A").isCorrected, true);
+  store.put(item("A", "71", 3, { revision: 1 }), 6_000);
+  assert.equal(store.rows.get("A").isCorrected, false);
+  // What was so when the page asked is no news of this page's.
+  store.put(item("B", "5", 1, { revision: 3 }), null);
+  assert.equal(store.rows.get("B").isCorrected, false);
 });

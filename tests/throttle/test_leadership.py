@@ -11,6 +11,7 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
+from ingest.redis_keys import FORM
 from ingest.tradelog.contract import LogInfo
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_positions import append_time_ms, position_of, stream_key
@@ -291,11 +292,13 @@ def test_windows_of_another_length_or_form_are_refused(client: redis.Redis) -> N
     with pytest.raises(JobRefused) as caught:
         Starter(client, window_ms=1_000).take()
     assert str(caught.value) == sentence
-    for form in (2, 4):
+    for form in (FORM - 1, FORM + 1):
         client.hset("tt:meta", "form", form)
-        with pytest.raises(JobRefused, match=f"the form '{form}', this version has 3"):
+        with pytest.raises(
+            JobRefused, match=f"the form '{form}', this version has {FORM}"
+        ):
             Starter(client, window_ms=W).take()
-    client.hset("tt:meta", "form", 3)
+    client.hset("tt:meta", "form", FORM)
     assert Starter(client, window_ms=W).take()[0].term > job.term
 
 

@@ -13,9 +13,15 @@ from typing import Literal, NamedTuple
 
 from ingest.instrument_table.known_instruments import Instruments
 from throttle.audit.recompute import ComputedRow, RecomputedBatch
+from throttle.audit.standing_again import RestatedRow
 from throttle.contract.ledger import NOTHING, BatchEntry, Turnover
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
-from throttle.contract.trade_order import NO_VERSION, is_newer
+from throttle.contract.trade_order import (
+    NO_VERSION,
+    REVISION_CHARS,
+    as_shown,
+    is_newer,
+)
 from throttle.window.decoder import OTHER
 
 Kind = Literal["missing", "extra", "wrong"]
@@ -70,15 +76,20 @@ class PublishedVersions:
             return False
         return is_newer(row.version, self.newest(row.isin))
 
-    def due(self, made: Row) -> Row | None:
+    def due(self, made: Row, gone: Container[bytes] = ()) -> tuple[Row | None, bool]:
         """Return what has to be published of the trades of a row, None if nothing is.
 
-        It is the row itself if it is news. That is known (``is_news``).
+        And whether it is news: then it is the row itself, with the instrument's
+        revision. ``gone`` are versions that do not stand, without revision. It is known
+        what was shown (``is_news``).
         """
-        if self.is_news(made):
-            return made
         shown = self._newest.get(made.isin)
-        return None if shown is None else _restating(shown, made)
+        known = b"" if shown is None else shown.version
+        if made.version != NO_VERSION:
+            version = as_shown(made.version, known, gone)
+            if is_newer(version, known or None):
+                return made.revised(version), True
+        return None if shown is None else _restating(shown, made), False
 
     def learn(self, rows: Iterable[Row]) -> None:
         """Take in a published window; from then on its instruments are known."""
@@ -105,8 +116,13 @@ def judge(
     snapshot: WindowSnapshot,
     computed: Mapping[str, ComputedRow],
     before: PublishedVersions,
+    restated: Mapping[str, RestatedRow] | None = None,
 ) -> WindowVerdict:
-    """Compare a published window with the computed one, instrument by instrument."""
+    """Compare a published window with the computed one, instrument by instrument.
+
+    ``restated`` has the rows of instruments of which trades are taken back with it.
+    """
+    restated = restated or {}
     at = snapshot.offset, snapshot.window
     differences: list[Difference] = []
     published: dict[str, Row] = {}
@@ -116,33 +132,46 @@ def judge(
         # The day so far is of rows before these, too.
         published[row.isin] = row._replace(day=b"")
     undecided, restating = 0, set()
-    for isin in sorted(computed.keys() | published.keys()):
+    for isin in sorted(computed.keys() | published.keys() | restated.keys()):
         sent, due = published.get(isin), None
-        if isin in computed:
-            made = computed[isin].row
-            is_known = before.is_news(made) is not None
-            due = before.due(made) if is_known else _as_far_as_known(made, sent)
-            if due is not made:
+        again = restated.get(isin)
+        if isin in computed or again is not None:
+            made = computed[isin].row if again is None else again.row
+            if is_known := before.is_news(made) is not None:
+                due, is_news = before.due(made, () if again is None else again.gone)
+            else:
+                due, is_news = _as_far_as_known(made, sent)
+            if not is_news:
                 undecided += not is_known
                 if due is not None:
                     restating.add(isin)
-        if sent != due:
+        if sent != due and again is not None and _is_from_before(sent, again):
+            undecided += 1
+        elif sent != due:
             kind: Kind = "extra" if due is None else "wrong" if sent else "missing"
             differences.append(Difference(kind, *at, isin, due, sent))
     return WindowVerdict(differences, undecided, restating)
 
 
-def _as_far_as_known(made: Row, sent: Row | None) -> Row | None:
+def _is_from_before(sent: Row | None, again: RestatedRow) -> bool:
+    """Tell whether a row shows a trade that the log does not hold any more."""
+    return sent is not None and sent.version[REVISION_CHARS:] not in again.known
+
+
+def _as_far_as_known(made: Row, sent: Row | None) -> tuple[Row | None, bool]:
     """Return what is due of an instrument of which nobody knows what was shown before.
 
-    What was sent tells it: the trades were news, or something newer is shown; or
-    nothing ever was, if none of them counts for the last price.
+    And whether it is news. What was sent tells it: the trades were news, or something
+    newer is shown; or nothing ever was, if none of them counts for the last price.
     """
     if sent is None:
-        return None if made.version == NO_VERSION else made
+        return (None, False) if made.version == NO_VERSION else (made, True)
+    if made.version != NO_VERSION:
+        # The revision, too, is as it was sent.
+        made = made.revised(as_shown(made.version, sent.version))
     if sent == made:
-        return made
-    return _restating(made if made.version >= sent.version else sent, made)
+        return made, True
+    return _restating(made if made.version >= sent.version else sent, made), False
 
 
 def _restating(shown: LastValue | Row, made: Row) -> Row:

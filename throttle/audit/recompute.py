@@ -22,9 +22,17 @@ from throttle.contract.group import FRACTION_DIGITS
 from throttle.contract.ledger import NOTHING, BatchEntry, Books, Turnover
 from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row
-from throttle.contract.trade_order import NO_VERSION, encode_version, is_newer
+from throttle.contract.trade_order import (
+    NO_VERSION,
+    REVISION_CHARS,
+    encode_version,
+    is_newer,
+)
 from throttle.window.decoder import Decoder, Judged, Skipped, decode, read_trade
 from tickthrottle_client.updates_v1 import ALL, FIELD, Updates
+
+CANCELLED = "cancel"
+"""Under which name entries are counted that are no trades and take one back."""
 
 _UPDATES = f'"{FIELD}"'.encode()
 # Of a trade of the usual form, whose further fields come behind these two.
@@ -130,8 +138,10 @@ class ComputedRow(NamedTuple):
 
     def first_news_ms(self, before: bytes | None) -> int | None:
         """Return when the first trade newer than a version was appended."""
+        # The revision that was shown is that of the trades that come then, too.
+        known = None if before is None else before[REVISION_CHARS:]
         arrivals = ((encode_version(*order), ms) for order, ms in self.arrivals)
-        news = (ms for version, ms in arrivals if is_newer(version, before))
+        news = (ms for v, ms in arrivals if is_newer(v[REVISION_CHARS:], known))
         return min(news, default=None)
 
 
@@ -145,7 +155,8 @@ class RecomputedBatch:
     ``refused`` by reason and ``skipped`` by name, too. A row that turns out to be no
     news is stale, not superseded. ``instruments`` counts trades by partition and
     instrument. ``traded`` is what all trades come to, by name: those ``read``, and
-    those that are ``not_last``.
+    those that are ``not_last``. Of instruments ``taking_back`` entries name trades that
+    do not stand any more; ``taken_back`` were found, ``unknown_target`` were not.
     """
 
     windows: dict[int, dict[str, ComputedRow]] = field(default_factory=dict)
@@ -157,6 +168,9 @@ class RecomputedBatch:
     skipped: dict[int, Counter[str]] = field(default_factory=dict)
     instruments: Counter[tuple[int, str]] = field(default_factory=Counter)
     traded: dict[str, Turnover] = field(default_factory=dict)
+    taking_back: set[str] = field(default_factory=set)
+    taken_back: int = 0
+    unknown_target: int = 0
 
     def count(self, partition: int, one: InvalidTrade | Skipped) -> None:
         """Count what is not published: a refused trade, or an entry that is none."""
@@ -179,6 +193,8 @@ class RecomputedBatch:
             not_last=self.not_last.total(),
             refused=sum(self.refused.values(), Counter()),
             skipped=sum(self.skipped.values(), Counter()),
+            taken_back=self.taken_back,
+            unknown_target=self.unknown_target,
         )
 
 
@@ -282,7 +298,11 @@ def recompute(
             continue
         batch.extra[entry.partition] += len(held) - 1
         for one in held:
-            if isinstance(one, Trade):
+            if isinstance(one, Trade) and one.takes_back is not None:
+                batch.taking_back.add(one.isin)
+            if isinstance(one, Trade) and not one.is_trade:
+                batch.count(entry.partition, Skipped(CANCELLED))
+            elif isinstance(one, Trade):
                 order = *one.version, entry.position
                 instruments[window, one.isin].add(order, entry, one)
                 batch.instruments[entry.partition, one.isin] += 1

@@ -41,6 +41,7 @@ from throttle.audit.recompute import (
     WindowRule,
     recompute,
 )
+from throttle.audit.standing_again import NOTHING_TAKEN, TakenAgain, take_back_again
 from throttle.contract.cut import between
 from throttle.contract.ledger import BatchEntry, Books, Ledger, add_up
 from throttle.contract.snapshot import WindowSnapshot
@@ -142,6 +143,8 @@ def ledger_problems(
         ("trades superseded", moved.superseded, books.superseded),
         ("trades stale", moved.stale, books.stale),
         ("trades not last", moved.not_last, books.not_last),
+        ("trades taken back", moved.taken_back, books.taken_back),
+        ("entries of an unknown target", moved.unknown_target, books.unknown_target),
     ]
     for reason in sorted({*moved.refused, *books.refused}):
         counts = moved.refused.get(reason, 0), books.refused.get(reason, 0)
@@ -160,12 +163,14 @@ class _Again:
     ``lost`` are the partitions that are not complete any more. Windows that start
     after ``lost_ms`` have all their trades nevertheless; None: no window has.
     ``instruments`` is the instrument table it was joined with, None if that is gone.
+    ``taken`` is what it takes back, which its last window restates.
     """
 
     made: RecomputedBatch
     lost: frozenset[int]
     lost_ms: int | None
     instruments: Instruments | None
+    taken: TakenAgain
 
 
 class Verification:
@@ -239,7 +244,8 @@ class Verification:
             report.not_comparable[TRIMMED_LOG] += 1
             return
         computed = again.made.windows.get(end_ms, {})
-        verdict = judge(snapshot, computed, before)
+        restated = again.taken.rows if end_ms == batch.end.end_ms else {}
+        verdict = judge(snapshot, computed, before, restated)
         if again.instruments is None:
             report.gone_tables[batch.end.instruments] += 1
         else:
@@ -251,9 +257,16 @@ class Verification:
         report.rows += len(snapshot.rows)
         report.instruments.update(computed)
         restating = verdict.restating
-        # Trades that are not for the last price were counted with the batch.
-        stale = sum(computed[i].row.version != NO_VERSION for i in restating)
-        news = len(snapshot.rows) - len(restating)
+        # Trades that are not for the last price were counted with the batch, and those
+        # that are shown again with another one.
+        others = {isin for isin, one in restated.items() if not one.is_own}
+        stale = sum(
+            computed[i].row.version != NO_VERSION for i in restating if i not in others
+        )
+        news = sum(
+            row.isin not in restating and row.isin not in others
+            for row in snapshot.rows
+        )
         outcome = Books(published=news, stale=stale)
         report.books = add_up([report.books, outcome])
         report.undecided += verdict.undecided
@@ -275,16 +288,38 @@ class Verification:
             instruments = self._table_of(batch)
             cuts_ms = batch.start.end_ms, batch.end.end_ms
             made = recompute(entries, *cuts_ms, self._rule)
+            taken = self._take_back(batch, made)
             # After the entries: what was trimmed while they were read is lost, too.
             fronts = self._log.fronts(partitions)
             lost = frozenset(
                 p for p, front in fronts.items() if _is_lost(batch, made, p, front)
             )
             lost_ms = _last_append(fronts[p] for p in lost) if lost else None
-            self._again[batch.offset] = _Again(made, lost, lost_ms, instruments)
+            if _is_taken_otherwise(batch, taken):
+                lost, lost_ms = frozenset(partitions), None
+            self._again[batch.offset] = _Again(made, lost, lost_ms, instruments, taken)
             self._report.problems += compare_books(batch, made, lost, instruments)
             self._report.books = add_up([self._report.books, made.books()])
         return self._again[batch.offset]
+
+    def _take_back(self, batch: BatchEntry, made: RecomputedBatch) -> TakenAgain:
+        """Return what a batch takes back; count it in what was made."""
+        if not made.taking_back:
+            return NOTHING_TAKEN
+        computed = made.windows.get(batch.end.end_ms, {})
+        all_before = {p: (-1, batch.end.position(p)) for p in batch.end.partitions}
+        taken = take_back_again(
+            *(self._log.between(all_before), batch, made.taking_back),
+            *(computed, self._rule),
+        )
+        for isin, restated in taken.rows.items():
+            shown = computed.get(isin)
+            if shown is not None and shown.row.version != NO_VERSION:
+                made.superseded[shown.partition] += 1
+            if restated.is_own:
+                made.superseded[restated.partition] -= 1
+        made.taken_back, made.unknown_target = taken[1:]
+        return taken
 
     def _table_of(self, batch: BatchEntry) -> Instruments | None:
         if not batch.end.instruments:
@@ -327,6 +362,16 @@ class Verification:
     def _is_asked_for(self, end_ms: int) -> bool:
         first_ms, last_ms = self._range
         return first_ms <= end_ms <= last_ms
+
+
+def _is_taken_otherwise(batch: BatchEntry, taken: TakenAgain) -> bool:
+    """Tell whether a batch took back what cannot be found any more.
+
+    Or it did not find what is there, because it would have had to read too much.
+    """
+    books = batch.total
+    is_gone = taken.taken_back < books.taken_back
+    return is_gone or taken.unknown_target < books.unknown_target
 
 
 def _is_lost(

@@ -26,6 +26,8 @@ _ADDED_LATER: dict[str, Any] = {
     "skipped": {},
     "unknown_instrument": 0,
     "not_last": 0,
+    "taken_back": 0,
+    "unknown_target": 0,
     "volume": {},
     "value": {},
 }
@@ -68,6 +70,9 @@ class Books:
     no dead letter was kept of. ``unknown_instrument`` are trades of instruments that
     the instrument table did not have, as long as there was one: they are published as
     any others. ``not_last`` are trades that say that they do not set the last price.
+    ``taken_back`` are trades that later entries have taken back, each counted before as
+    what it was then; ``unknown_target`` are entries that name a trade that was not
+    found.
     ``volume`` and ``value`` are what the trades come to that were ``read``,
     ``published``, ``superseded``, ``stale`` and ``not_last``, in whole numbers of
     10^-36; books with the same counts are equal.
@@ -84,6 +89,8 @@ class Books:
     skipped: Mapping[str, int] = field(default_factory=dict)
     unknown_instrument: int = 0
     not_last: int = 0
+    taken_back: int = 0
+    unknown_target: int = 0
     volume: Mapping[str, int] = field(default_factory=dict, compare=False)
     value: Mapping[str, int] = field(default_factory=dict, compare=False)
 

@@ -22,6 +22,8 @@ import orjson
 from throttle.contract.day_so_far import STARTS, day_after, decode_days, encode_days
 from throttle.contract.group import Group, decode_groups, encode_groups
 from throttle.contract.row_sums import RowSums, checked, count_of
+from throttle.contract.trade_order import REVISION_CHARS
+from tickthrottle_client.taking_back_v1 import REVISION
 
 _GROUPS = b',"groups":'
 
@@ -35,7 +37,8 @@ class Row(NamedTuple):
     whose trades all came too late to be shown, or do not count for the last price, has
     the version and the body of the trade that is shown, and sums in full. Until it is
     published, the latter's row has ``trade_order.NO_VERSION`` and no body. ``day`` is
-    the text of the day so far, empty where nothing is said of it.
+    the text of the day so far, empty where nothing is said of it. Once a trade that was
+    shown was taken back, the version and the body have the instrument's revision.
     """
 
     isin: str
@@ -71,6 +74,13 @@ class Row(NamedTuple):
     def starts_day(self) -> bool:
         """Whether the day begins, or has another open, with this row."""
         return self.day.startswith(STARTS)
+
+    def revised(self, version: bytes) -> "Row":
+        """Return this row with a version (``as_shown``), and the revision in it."""
+        revision, body = int(version[:REVISION_CHARS]), self.body
+        if revision:
+            body = b'%b,"%b":%d}' % (body[:-1], REVISION.encode(), revision)
+        return self._replace(version=version, body=body)
 
     def encode(self) -> bytes:
         """Encode as one line; ISIN and version have fixed places in it."""

@@ -74,8 +74,8 @@ def _rows_of(batch: Batch, isin: str) -> Iterator[tuple[int, Row]]:
             yield window.end_ms, placed[1]
 
 
-def _opening(day: DaySoFar) -> tuple[int, bytes]:
-    return day.start_ms, day.first
+def _opening(day: DaySoFar) -> tuple[int, bytes, bytes]:
+    return day.start_ms, day.first, day.open
 
 
 def _with_row(
@@ -85,6 +85,7 @@ def _with_row(
     opened = FirstTrade(b"", b"") if first is None else first
     if day is None or start_ms > day.start_ms:
         return DaySoFar(start_ms, sums, *opened)
-    if first is None or (day.first and day.first <= first.version):
-        opened = FirstTrade(day.first, day.open)
+    before = FirstTrade(day.first, day.open)
+    if first is None or (day.first and before.order <= first.order):
+        opened = before
     return DaySoFar(day.start_ms, day.sums.fold(sums), *opened)

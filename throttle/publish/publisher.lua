@@ -16,8 +16,8 @@
 -- has more digits than a double keeps; 0: none),
 -- instruments_digest; no_news, the rows that show no trade of their own ("<end> <isin> stale", or
 -- "unshown" in place of the last word, with spaces between them); sums and days, how many of
--- these there are; days_before, of each the day it goes on from ("<start>,<trades>", "" for
--- none), if other jobs publish, too; markets (names); named, the fields of
+-- these there are; days_before, of each the day it goes on from ("<start>,<trades>,<volume>,<value>",
+-- "" for none), if other jobs publish, too; markets (names); named, the fields of
 -- groups that the table names, left out if they are those of the batch before; knows_markets, whether
 -- windows say the markets of their rows;
 -- windows, oldest first: end_ms, counts (rows of each partition), markets (of each row, its
@@ -30,12 +30,19 @@
 -- letters: partition (1 is the first), id, appended, reason, error, bytes (how many there
 -- are), sha256; letters_kept, how many a partition keeps.
 --
+-- restated, if trades are taken back: of each such instrument that has a row in the last window
+-- whether it shows a trade of this window (own), and the versions of its trades that do not
+-- stand (gone, without the revision).
+--
 -- A job whose term is not the newest publishes nothing, nor does one whose batch does
 -- not begin where the job's last one ended, nor anybody on a server that was started since
 -- the epoch began (acquire.lua begins another one there). A row whose version is not greater than the
 -- stored one (trade_order.py) is stale, and so is one without a version, whose trades do not count
 -- for the last price: in its place comes what is shown, with the sums of the row, which restates
--- it. Where nothing was ever shown it is unshown: it is left out, and its day is stored. Every window gets the next offset, an entry in the window log,
+-- it. A version begins with the instrument's revision. That is raised where the trade that is
+-- shown is gone and the row's is older: so the row is newer than anything before, and says its
+-- revision.
+-- Where nothing was ever shown it is unshown: it is left out, and its day is stored. Every window gets the next offset, an entry in the window log,
 -- and its part of the one message on the channel. Who listens to the channel of a market
 -- gets the same message with that market's rows and group.
 -- Returns {status, ...}:
@@ -53,10 +60,12 @@ local meta, last, windows, ledger, batches, groups, days = unpack(KEYS)
 local head = cjson.decode(ARGV[1])
 local channel, job, term = head.channel, head.job, head.term
 local window_count, partitions = #head.windows, #head.partitions
--- Places in a row's line: "<12 isin> <54 version> <sums> <body>"; in a last value:
--- "<54 version> <offset> <body>".
-local ISIN_END, VERSION_START, VERSION_END, SUMS_START = 12, 14, 67, 69
+-- Places in a row's line: "<12 isin> <58 version> <sums> <body>"; in a last value:
+-- "<58 version> <offset> <body>".
+local ISIN_END, VERSION_START, VERSION_END, SUMS_START = 12, 14, 71, 73
 local VERSION_CHARS = VERSION_END - VERSION_START + 1
+local REVISION_CHARS, MOST_REVISIONS = 4, 9999
+local NO_REVISION = string.rep('0', REVISION_CHARS)
 local NO_VERSION = string.rep('0', VERSION_CHARS)
 local CHUNK = 1000
 -- Most fields of the ledger before names of what is no trade are put together.
@@ -110,9 +119,29 @@ local function look_up(first, rows)
   end
 end
 
+-- Whose trades are taken back, and which do not stand.
+local restated = head.restated or {}
+for _, of_it in pairs(restated) do
+  local is_gone = {}
+  for _, version in ipairs(of_it.gone) do is_gone[version] = true end
+  of_it.gone = is_gone
+end
+
+-- A version among those of its instrument, of which `known` is the newest one
+-- (trade_order.as_shown).
+local function as_shown(version, known, gone)
+  local trade = string.sub(version, REVISION_CHARS + 1)
+  local revision = known == '' and NO_REVISION or string.sub(known, 1, REVISION_CHARS)
+  local shown = revision .. trade
+  if shown > known or not gone or not gone[string.sub(known, REVISION_CHARS + 1)] then
+    return shown
+  end
+  return string.format('%04d', math.min(tonumber(revision) + 1, MOST_REVISIONS)) .. trade
+end
+
 -- Which rows are news is decided before anything is written: groups and sums depend on it.
-local at, no_news, names = 2, {}, {}
-for _, window in ipairs(head.windows) do
+local at, no_news, names, revised = 2, {}, {}, {}
+for number, window in ipairs(head.windows) do
   window.rows_at, window.rows = at, 0
   for _, count in ipairs(window.counts) do window.rows = window.rows + count end
   at = at + window.rows
@@ -121,6 +150,13 @@ for _, window in ipairs(head.windows) do
     local line = ARGV[row]
     local isin = string.sub(line, 1, ISIN_END)
     local version = string.sub(line, VERSION_START, VERSION_END)
+    local of_it = number == window_count and restated[isin]
+    if of_it or string.sub(versions[isin], 1, REVISION_CHARS) > NO_REVISION then
+      if version ~= NO_VERSION then
+        version = as_shown(version, versions[isin], of_it and of_it.gone)
+      end
+      if string.sub(version, 1, REVISION_CHARS) > NO_REVISION then revised[row] = version end
+    end
     if version > versions[isin] and version ~= NO_VERSION then
       versions[isin] = version
     else
@@ -161,7 +197,7 @@ if jobs > 1 then
   for day, before in ipairs(head.days_before) do
     local isin = ARGV[days_at + 2 * day - 2]
     local stored = redis.call('HGET', days, isin)
-    stored = stored and string.match(stored, '^%S+ ([^,]+,[^,]+)') or ''
+    stored = stored and string.match(stored, '^%S+ ([^,]+,[^,]+,[^,]+,[^,]+)') or ''
     if stored ~= before then moved[#moved + 1] = isin end
   end
   if #moved > 0 then return {'moved', table.concat(moved, ' ')} end
@@ -220,7 +256,7 @@ local published, stale, message = {}, {}, nil
 for partition = 1, partitions do
   published[partition], stale[partition] = 0, 0
 end
-for _, window in ipairs(head.windows) do
+for number, window in ipairs(head.windows) do
   offset = offset + 1
   local lines = {header(window.end_ms, 1, window.groups)}
   local row = window.rows_at
@@ -231,10 +267,19 @@ for _, window in ipairs(head.windows) do
       local isin, sums = string.sub(line, 1, ISIN_END), string.sub(line, SUMS_START, space - 1)
       local version = string.sub(line, VERSION_START, VERSION_END)
       local body = string.sub(line, space + 1)
-      if not no_news[row] then
+      local of_it = number == window_count and restated[isin]
+      if of_it and not of_it.own then
+        -- What it shows was counted before, and what its window has is superseded.
+      elseif not no_news[row] then
         published[partition] = published[partition] + 1
       elseif version ~= NO_VERSION then
         stale[partition] = stale[partition] + 1
+      end
+      if revised[row] and not no_news[row] then
+        version = revised[row]
+        local revision = tonumber(string.sub(version, 1, REVISION_CHARS))
+        body = string.sub(body, 1, -2) .. ',"revision":' .. revision .. '}'
+        line = encode(isin, version, sums, body)
       end
       if no_news[row] == 'stale' then
         version, body = shown_of(isin)

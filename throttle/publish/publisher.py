@@ -11,6 +11,7 @@ import orjson
 import redis
 import structlog
 
+from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.known_instruments import MARKET, SECTOR
 from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogKind
@@ -29,6 +30,8 @@ from throttle.contract.snapshot import Row
 from throttle.lease.lease import Fenced
 from throttle.publish.shown_days import BatchDays, ShownDays
 from throttle.publish.shown_versions import NoNews, ShownVersions
+from throttle.standing.restated import NOTHING_RESTATED, Restated
+from throttle.standing.taken_from_batch import TakingBack
 from throttle.window.batch import Batch, PartitionCount
 from throttle.window.group_rows import BatchGroups, Place
 
@@ -47,6 +50,7 @@ class PublishOutcome:
     """What a publish did; ``windows`` is 0 when it was a repeat.
 
     ``off_by`` counts the trades by which the ledger does not balance: 0, always.
+    ``counts`` are those of the batch's partitions, with what it takes back.
     """
 
     epoch: str
@@ -55,6 +59,7 @@ class PublishOutcome:
     rows: int
     stale: int
     off_by: int
+    counts: Sequence[PartitionCount] = ()
 
 
 REPEATED = PublishOutcome("", 0, 0, 0, 0, 0)
@@ -83,8 +88,15 @@ class Publisher:
     """Writes batches to Redis under one term; publishing one twice changes nothing."""
 
     def __init__(
-        self, client: redis.Redis, keys: Keys, options: PublishOptions, term: int
+        self,
+        client: redis.Redis,
+        keys: Keys,
+        options: PublishOptions,
+        term: int,
+        standing: TakingBack | None = None,
     ) -> None:
+        """``standing`` finds what batches take back; without it they take nothing."""
+        self._standing = standing
         self._client = client
         self._keys = keys
         self._options = options
@@ -102,13 +114,17 @@ class Publisher:
         """Store windows, dead letters and books in one atomic step.
 
         Raises Fenced when another job of this name has taken over, StreamLost when
-        the batch does not begin where the job's last one ended, and redis.RedisError,
-        after which the batch may be published again.
+        the batch does not begin where the job's last one ended, and redis.RedisError or
+        LogAway, after which the batch may be published again.
         """
         job = self._options.job
-        no_news, days = self._shown.no_news(batch), self._days.after(batch)
+        taken = None if self._standing is None else self._standing.of(batch)
+        restated = NOTHING_RESTATED if taken is None else taken.restated
+        batch = batch if taken is None else taken.batch
+        no_news = self._shown.no_news(batch, restated)
+        days = self._days.after(batch, taken)
         while True:
-            status, *values = self._call(batch, batch_id, no_news, days)
+            status, *values = self._call(batch, batch_id, no_news, days, restated)
             if status in (b"listened", b"shared"):
                 self._has_listeners |= status == b"listened"
                 self._has_others |= status == b"shared"
@@ -116,7 +132,7 @@ class Publisher:
             # Others publish the same instruments, and both only go on: this ends.
             if status == b"moved":
                 self._days.forget(values[0].decode().split())
-                days = self._days.after(batch)
+                days = self._days.after(batch, taken)
                 continue
             if status != b"stale":
                 break
@@ -140,10 +156,16 @@ class Publisher:
         self._days.learn(days)
         ledger = Ledger.decode(job, dict(zip(stored[::2], stored[1::2], strict=True)))
         off_by = 0 if ledger is None else ledger.off_by
-        return PublishOutcome(epoch.decode(), offset, windows, rows, old, off_by)
+        where = epoch.decode(), offset, windows
+        return PublishOutcome(*where, rows, old, off_by, batch.counts)
 
     def _call(
-        self, batch: Batch, batch_id: int, no_news: NoNews, days: BatchDays
+        self,
+        batch: Batch,
+        batch_id: int,
+        no_news: NoNews,
+        days: BatchDays,
+        restated: Mapping[str, Restated],
     ) -> Any:
         keys, job = self._keys, self._options.job
         return self._publish(
@@ -157,11 +179,16 @@ class Publisher:
                 keys.days_so_far,
                 *(f"{keys.dead(job)}:{p}" for p in batch.end.partitions),
             ],
-            args=self._document(batch, batch_id, no_news, days),
+            args=self._document(batch, batch_id, no_news, days, restated),
         )
 
     def _document(
-        self, batch: Batch, batch_id: int, no_news: NoNews, days: BatchDays
+        self,
+        batch: Batch,
+        batch_id: int,
+        no_news: NoNews,
+        days: BatchDays,
+        restated: Mapping[str, Restated],
     ) -> list[bytes]:
         """Return what the script is given: a head that names all, then what is bytes.
 
@@ -173,7 +200,8 @@ class Publisher:
             batch.sums if not no_news.unshown else _shown_sums(batch, no_news)
         )
         sums = [b"%b %b" % (i.encode(), sums) for i, sums in of_instruments.items()]
-        late = _late(batch, no_news.stale)
+        others = frozenset(isin for isin, one in restated.items() if not one.is_own)
+        late = _late(batch, no_news.stale, others)
         head: dict[str, Any] = {
             "channel": self._keys.updates,
             "job": options.job,
@@ -187,7 +215,7 @@ class Publisher:
             "instruments_digest": batch.instruments.instruments.digest
             if batch.end.instruments
             else "",
-            "markets": [] if rows is None else rows.markets,
+            "markets": [],
             "knows_markets": self._has_listeners,
             "windows": [
                 {
@@ -211,12 +239,21 @@ class Publisher:
         }
         if self._has_others:
             head["days_before"] = days.before()
+        if restated:
+            head["restated"] = {
+                isin: {"own": one.is_own, "gone": [v.decode() for v in one.gone]}
+                for isin, one in restated.items()
+            }
         if batch.start.instruments != batch.end.instruments:
             head["named"] = _fields(batch)
+        markets: dict[str, str] = {}
+        if rows is not None:
+            table = batch.instruments.instruments
+            of_restated = {isin: _market(table.get(isin)) for isin in restated}
+            head["markets"] = sorted({*rows.markets, *of_restated.values()})
+            if self._has_listeners:
+                markets = of_restated | rows.market_of_instrument()
         places = {MARKET + name: n for n, name in enumerate(head["markets"], 1)}
-        markets = {}
-        if rows is not None and self._has_listeners:
-            markets = rows.market_of_instrument()
         groups = _NO_GROUPS if rows is None else rows.groups(*no_news)
         of_windows = groups.windows or [()] * len(batch.windows)
         for window, of_window, own in zip(
@@ -271,6 +308,8 @@ def _encode_count(
         "skipped": count.skipped,
         "unknown_instrument": count.unknown_instrument,
         "not_last": count.not_last,
+        "taken_back": count.taken_back,
+        "unknown_target": count.unknown_target,
         **encode_amounts(amounts),
     }
     known = {} if log_count is None else {"log": log_count}
@@ -282,11 +321,22 @@ def _encode_count(
     }
 
 
-def _late(batch: Batch, stale: frozenset[Place]) -> dict[int, Turnover]:
-    """Return what the trades of stale rows come to themselves, by partition."""
+def _market(entry: InstrumentEntry | None) -> str:
+    return "" if entry is None else entry.market or ""
+
+
+def _late(
+    batch: Batch, stale: frozenset[Place], others: frozenset[str]
+) -> dict[int, Turnover]:
+    """Return what the trades of stale rows come to themselves, by partition.
+
+    In the last window ``others`` show a trade that is not of it.
+    """
     windows = {window.end_ms: window for window in batch.windows}
     late: dict[int, Turnover] = {}
     for end_ms, isin in stale:
+        if isin in others and end_ms == batch.end.end_ms:
+            continue
         partition, row = windows[end_ms].rows[isin]
         own = RowSums.decode(ONE, row.body).amounts
         if own is not None:

@@ -13,6 +13,7 @@ from throttle.contract.day_so_far import STARTS, DaySoFar, DayValue, encode_days
 from throttle.contract.session_calendar import SessionCalendars
 from throttle.publish import day_columns
 from throttle.publish.day_rows import DayBegins, days_after
+from throttle.standing.taken_from_batch import TakenFromBatch
 from throttle.window.batch import Batch
 from throttle.window.group_rows import Place
 
@@ -41,7 +42,7 @@ class BatchDays:
         isins = [*self.going_on["key"].to_pylist(), *self.others]
         shown = self.shown.days(isins)
         days = (shown[isin] for isin in isins)
-        return ["" if d is None else f"{d.start_ms},{d.sums.trades}" for d in days]
+        return ["" if d is None else _told(d) for d in days]
 
     def starting_with(self, end_ms: int) -> str:
         """Return what stands behind the rows of a window in the window log."""
@@ -67,6 +68,11 @@ class BatchDays:
         yield encode_days(of_all)
 
 
+def _told(day: DaySoFar) -> str:
+    # By the number alone one that was taken back would hide one that came.
+    return b",".join(day.text().split(b",")[:4]).decode()
+
+
 class ShownDays:
     """Adds batches to the days that Redis has.
 
@@ -86,15 +92,26 @@ class ShownDays:
         self._in_columns: set[str] = set()
         self._others: dict[str, DaySoFar | None] = {}
 
-    def after(self, batch: Batch) -> BatchDays:
-        """Return the days once the batch is published. Raises redis.RedisError."""
+    def after(self, batch: Batch, taken: TakenFromBatch | None = None) -> BatchDays:
+        """Return the days once the batch is published. Raises redis.RedisError.
+
+        ``taken`` says what the batch takes back; then it raises what reading the log
+        raises, too.
+        """
         isins = {isin for window in batch.windows for isin in window.rows}
         self._ask_for(isins)
         end_ms = batch.end.end_ms
         traded = batch.traded.by_instrument()
         going_on = day_columns.after(self._columns, traded, self._begins, end_ms)
+        if taken is not None:
+            of_them = pc.is_in(going_on["key"], pa.array(taken.restated, pa.string()))
+            going_on = going_on.filter(pc.invert(of_them))
         days = self.days(isins - set(going_on["key"].to_pylist()))
         others, starting = days_after(batch, days, self._begins)
+        if taken is not None:
+            for isin in taken.restated:
+                day = taken.restated_day(isin, others[isin])
+                others[isin], starting[end_ms, isin] = day, STARTS + day.text()
         return BatchDays(going_on, others, starting, self)
 
     def days(self, isins: Collection[str]) -> dict[str, DaySoFar | None]:

@@ -1,14 +1,22 @@
 """Which rows of a batch Redis is going to find stale, as far as one job can know."""
 
+from collections.abc import Mapping
 from typing import NamedTuple, cast
 
 import redis
 
-from throttle.contract.trade_order import NO_VERSION, VERSION_CHARS
+from throttle.contract.trade_order import (
+    NO_VERSION,
+    REVISION_CHARS,
+    VERSION_CHARS,
+    as_shown,
+)
+from throttle.standing.restated import NOTHING_RESTATED, Restated
 from throttle.window.batch import Batch
 from throttle.window.group_rows import Place
 
 _ASKED_AT_ONCE = 1_000
+_FIRST_REVISION = b"0" * (REVISION_CHARS - 1) + b"1"
 
 
 class NoNews(NamedTuple):
@@ -58,8 +66,13 @@ class ShownVersions:
         self._newest: dict[str, bytes] = {}
         self._in_batch: dict[str, bytes] = {}
 
-    def no_news(self, batch: Batch) -> NoNews:
-        """Return the rows that are no news. Raises redis.RedisError."""
+    def no_news(
+        self, batch: Batch, restated: Mapping[str, Restated] = NOTHING_RESTATED
+    ) -> NoNews:
+        """Return the rows that are no news. Raises redis.RedisError.
+
+        ``restated`` are instruments whose row in the last window may step back.
+        """
         self._ask_for(batch)
         shown, newest = self._newest, dict[str, bytes]()
         stale: list[Place] = []
@@ -67,6 +80,11 @@ class ShownVersions:
         for window in batch.windows:
             for _, (isin, version, *_) in window.rows.values():
                 known = newest.get(isin) or shown[isin]
+                is_restated = isin in restated and window is batch.windows[-1]
+                if known > _FIRST_REVISION or is_restated:
+                    gone = restated[isin].gone if is_restated else ()
+                    revised = as_shown(version, known, gone)
+                    version = version if version == NO_VERSION else revised
                 # As ``is_newer`` says it; a call for each would take twice as long.
                 if version > known and version != NO_VERSION:
                     newest[isin] = version

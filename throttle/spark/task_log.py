@@ -21,6 +21,7 @@ from throttle.spark.open_reader import kafka_reader
 from throttle.spark.options import SourceOptions
 from throttle.spark.read_ahead import read_ahead
 from throttle.spark.warmup import SyntheticLog
+from throttle.standing.look_back import EntryRules
 from throttle.window.bounded_rows import bound_names
 from throttle.window.checked_rows import extra_trades, joined, trade_rows
 from throttle.window.decoder import find_decoder
@@ -140,6 +141,18 @@ client_of = lru_cache(maxsize=4)(create_client)
 
 
 @lru_cache(maxsize=4)
+def entry_rules(options: SourceOptions) -> EntryRules:
+    """Return how the log of a source is read again where trades are taken back."""
+    return EntryRules(
+        lambda: open_log_reader(options),
+        options.window_ms,
+        options.max_ahead_ms,
+        options.max_entry_bytes,
+        options.decoder,
+        is_scattered=options.kafka is not None,
+    )
+
+
 def open_log_reader(options: SourceOptions) -> LogReader:
     """Return what reads the log of a source, the same one each time."""
     # Once per process: Spark builds readers anew for every task of a worker.

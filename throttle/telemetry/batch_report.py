@@ -7,7 +7,7 @@ when Redis is away. What was not written is replaced by what is newer.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Self
@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from throttle.publish.publisher import PublishOutcome
-from throttle.window.batch import Batch
+from throttle.window.batch import Batch, PartitionCount
 from tickthrottle_client.redis_primary import connect
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ class BatchReport:
     published: PublishOutcome
     published_s: float
     stages_s: Mapping[str, float]
+
+    @property
+    def counts(self) -> Sequence[PartitionCount]:
+        """What was read of each partition, with what the batch takes back."""
+        return self.published.counts or self.batch.counts
 
     @property
     def lag_s(self) -> float:
@@ -163,6 +168,8 @@ class StageWriter:
 
 def _log(report: BatchReport) -> None:
     published = report.published
+    if unknown := sum(count.unknown_target for count in report.counts):
+        log.warning("trades to take back were not found", entries=unknown)
     stages_s = report.stages_s
     # Of a live window's batch: when it ended, less what was done before that.
     began_s = report.published_s - sum(stages_s.values())

@@ -72,6 +72,16 @@ class ThrottleMetrics:
             "Trades of instruments that the table does not have; they are published.",
             registry=registry,
         )
+        self._taken_back = Counter(
+            "tickthrottle_throttle_taken_back_trades_total",
+            "Trades that later entries of the log took back.",
+            registry=registry,
+        )
+        self._unknown_targets = Counter(
+            "tickthrottle_throttle_unknown_targets_total",
+            "Entries that take back a trade that was not found.",
+            registry=registry,
+        )
         self._windows = Counter(
             "tickthrottle_throttle_windows_total",
             "Windows published.",
@@ -161,7 +171,7 @@ class ThrottleMetrics:
         if not report.published.windows:
             self._repeated.inc()
             return
-        counts = report.batch.counts
+        counts = report.counts
         self._trades["published"].inc(report.published.rows)
         self._trades["stale"].inc(report.published.stale)
         for count in counts:
@@ -170,6 +180,8 @@ class ThrottleMetrics:
             self._trades["refused"].inc(count.refused.total())
             self._unkept.inc(count.unkept)
             self._unknown.inc(count.unknown_instrument)
+            self._taken_back.inc(count.taken_back)
+            self._unknown_targets.inc(count.unknown_target)
             for reason, trades in count.refused.items():
                 self._refused[reason].inc(trades)
             for name, entries in count.skipped.items():

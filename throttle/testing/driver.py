@@ -59,6 +59,8 @@ from throttle.publish.publisher import Publisher, PublishOptions
 from throttle.settings import ThrottleSettings
 from throttle.spark.options import source_options
 from throttle.spark.source import TradeLogReader
+from throttle.spark.task_log import entry_rules
+from throttle.standing.taken_from_batch import TakingBack
 from throttle.testing.trades_by_hand import TradesByHand
 from throttle.window.batch import Batch, assemble
 from throttle.window.combine import combine
@@ -278,9 +280,12 @@ class ThrottleDriver(TradesByHand):
             self._settings.window_log,
             calendars=SessionCalendars.create(*self._settings.calendars()),
         )
-        self._publisher = Publisher(self._client, self._keys, options, got.term)
         self._source = source_options(
             self._settings, self._info, lease.owner, manual_clock=True
+        )
+        standing = TakingBack(entry_rules(self._source))
+        self._publisher = Publisher(
+            self._client, self._keys, options, got.term, standing
         )
         self._instruments = self._newest_instruments()
         if self._spark is not None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ingest.trade import Trade
 from ingest.tradelog.contract import partition_of
+from tickthrottle_client.taking_back_v1 import CANCELS
 
 
 class TradesByHand(ABC):
@@ -40,6 +41,16 @@ class TradesByHand(ABC):
         """
         time_us = (self._start_ms + (at_ms if time_ms is None else time_ms)) * 1_000
         payload = Trade(isin, time_us, seq, price, size, extra).to_wire()
+        if partition is None:
+            partition = partition_of(isin, self.partitions)
+        return self.payload(payload, at_ms=at_ms, partition=partition)
+
+    def cancel(
+        self, isin: str, seq: int, *, at_ms: int, partition: int | None = None
+    ) -> int:
+        """Append an entry that takes the trade ``seq`` back; return its position."""
+        fields = {"isin": isin, "time": (self._start_ms + at_ms) * 1_000}
+        payload = Trade.from_fields({**fields, CANCELS: seq}).to_wire()
         if partition is None:
             partition = partition_of(isin, self.partitions)
         return self.payload(payload, at_ms=at_ms, partition=partition)

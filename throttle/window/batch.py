@@ -33,6 +33,7 @@ from throttle.window.not_last import rows_of, split_not_last, turnover_of
 from throttle.window.open_batch import join_cuts
 from throttle.window.row_schema import (
     ABANDONED_KEY,
+    CANCEL_PREFIX,
     CUT_KEY,
     FIRST,
     FOLDED,
@@ -70,6 +71,15 @@ class BatchWindow:
         # Of one version in two partitions the greater partition's, the same each time.
         self.rows[row.isin] = max((partition, row), other, key=_version_and_partition)
 
+    def offer_not_last(self, partition: int, row: Row) -> None:
+        """Add a row without a trade of its own, if the instrument has no other one.
+
+        Of several in two partitions the greater partition's stays.
+        """
+        other = self.rows.get(row.isin)
+        if other is None or (other[1].version == row.version and partition > other[0]):
+            self.rows[row.isin] = (partition, row)
+
     def of_partition(self, partition: int) -> list[Row]:
         """Return the rows whose trade stood in a partition."""
         return [row for p, row in self.rows.values() if p == partition]
@@ -88,9 +98,10 @@ class PartitionCount:
     ``skipped`` entries that are no trades, by name. ``blanks`` are positions of the log
     that hold no entry, ``unkept`` those refused trades that no dead letter is kept of,
     ``unknown_instrument`` the trades whose instrument is not in the instrument table,
-    if there is one, ``not_last`` those that do not count for the last price. ``traded``
-    is what trades come to: those ``read``, ``superseded``, ``not_last``, and those
-    ``shown`` by rows.
+    if there is one, ``not_last`` those that do not count for the last price. Of trades
+    that others take back, ``taken_back`` were found, ``unknown_target`` were not.
+    ``traded`` is what trades come to: those ``read``, ``superseded``, ``not_last``, and
+    those ``shown`` by rows.
     """
 
     read: int = 0
@@ -102,6 +113,8 @@ class PartitionCount:
     skipped: Counter[str] = field(default_factory=Counter)
     unknown_instrument: int = 0
     not_last: int = 0
+    taken_back: int = 0
+    unknown_target: int = 0
     traded: dict[str, Turnover] = field(default_factory=dict, compare=False)
 
 
@@ -114,7 +127,8 @@ class Batch:
     table that it was joined with, of version 0 if there is none, and then ``groups`` is
     None. ``sums`` are of all windows together, if there are several: those of each
     instrument that has several trades in them. ``traded`` is what all
-    trades come to by instrument.
+    trades come to by instrument. ``taking_back`` are instruments some of whose trades
+    its entries take back, and the partitions that these stand in.
     """
 
     start: Cut
@@ -127,6 +141,7 @@ class Batch:
     groups: GroupRows | None = None
     sums: Mapping[str, bytes] = field(default_factory=dict)
     traded: BatchTrades = NO_TRADES
+    taking_back: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 def assemble(
@@ -160,7 +175,7 @@ def assemble(
     are_newest = _add_trades(trades, bodies, windows, counts, sums)
     for end_ms, partition, number, row in rows_of(not_last, sums):
         counts[partition].not_last += number
-        windows[end_ms].rows.setdefault(row.isin, (partition, row))
+        windows[end_ms].offer_not_last(partition, row)
     shown = turnover.of_newest(trades, bodies, are_newest)
     of_not_last = turnover_of(table) if len(not_last) else {}
     of_all = turnover.of_all(table, "latest.payload")
@@ -175,7 +190,8 @@ def assemble(
     firsts = {name: every[f"first.{name}"] for name in FIRST}
     folded = {name: every[name] for name in (END, "key", *FOLDED)}
     traded = BatchTrades(pa.table({**folded, **firsts}), odd)
-    return Batch(start, end, *parts, read_ms, instruments, groups, together, traded)
+    more = together, traded, _taking_back(others)
+    return Batch(start, end, *parts, read_ms, instruments, groups, *more)
 
 
 def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
@@ -185,6 +201,18 @@ def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
     made = [decode_cuts(payload) for payload in cuts["latest.payload"].to_pylist()]
     start, end = join_cuts((start, end) for start, end, _ in made)
     return start, end, max(read_ms for _, _, read_ms in made)
+
+
+def _taking_back(others: pa.Table) -> dict[str, frozenset[int]]:
+    """Return the instruments some of whose trades are taken back, by partitions."""
+    rows = others.filter(pc.starts_with(others["key"], CANCEL_PREFIX))
+    found: dict[str, frozenset[int]] = {}
+    for key, p in zip(
+        *(rows[n].to_pylist() for n in ("key", "partition")), strict=True
+    ):
+        isin = key.removeprefix(CANCEL_PREFIX)
+        found[isin] = found.get(isin, frozenset()) | {p}
+    return found
 
 
 def _account_others(
@@ -215,8 +243,10 @@ def _account_others(
             isin = key.rpartition(":")[2]
             odd.append(OddAmounts(_ms(window_end), isin, unpack_amounts(packed)))
         elif reason is not None and reason.startswith(SKIPPED_PREFIX):
-            name = reason.removeprefix(SKIPPED_PREFIX)
-            counts[partition].skipped[name] += trades
+            # A trade that corrects another one is counted as a trade.
+            if trades:
+                name = reason.removeprefix(SKIPPED_PREFIX)
+                counts[partition].skipped[name] += trades
         elif reason is not None:
             counts[partition].refused[reason] += trades
             if error is None:

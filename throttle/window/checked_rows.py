@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import reduce
 from itertools import repeat
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeGuard
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,8 @@ from throttle.window import trade_sums, vector_check
 from throttle.window.decoder import Decoder, Judged, Skipped
 from throttle.window.row_schema import (
     ARROW_SCHEMA,
+    CANCEL_PREFIX,
+    CANCELLED,
     FIRST,
     NOT_LAST_PREFIX,
     REFUSED_PREFIX,
@@ -79,14 +81,14 @@ def trade_rows(
         )
         return _decoded_rows(chunk, partition, start_ms, judged, every_trade)
     quick = vector_check.has_wire_form(chunk.payloads, max_bytes)
-    candidates = _select(chunk, quick)
+    candidates = select(chunk, quick)
     times_us = vector_check.times_us(candidates.payloads)
     isins = vector_check.isins(candidates.payloads)
     valid = pc.and_(
         vector_check.with_valid_isin(isins),
         vector_check.are_timely(times_us, candidates.append_ms, max_ahead_ms),
     )
-    good = _select(candidates, valid)
+    good = select(candidates, valid)
     size = len(good)
     seqs, prices, sizes = vector_check.numbers(good.payloads)
     counts = vector_check.counts_for(good.payloads)
@@ -115,8 +117,8 @@ def trade_rows(
         return table
     odd, wrong = pc.invert(quick), pc.invert(valid)
     others = [
-        (_select(chunk, odd), partition.filter(odd)),
-        (_select(candidates, wrong), partition.filter(quick).filter(wrong)),
+        (select(chunk, odd), partition.filter(odd)),
+        (select(candidates, wrong), partition.filter(quick).filter(wrong)),
     ]
     judged = [
         _judged_rows(*other, (start_ms, end_ms), max_ahead_ms, max_bytes)
@@ -172,7 +174,8 @@ def _sum_rows(odd: pa.Table, amounts: Iterable[Amounts]) -> pa.Table:
     return with_columns(odd, columns)
 
 
-def _select(chunk: Chunk, mask: pa.Array) -> Chunk:
+def select(chunk: Chunk, mask: pa.Array) -> Chunk:
+    """Return those entries of a chunk for which the mask has true."""
     return replace(
         chunk,
         positions=chunk.positions.filter(mask),
@@ -210,11 +213,9 @@ def _judged_rows(
         one.to_wire() if isinstance(one, Trade) else payload
         for one, payload in zip(judged, chunk.payloads.to_pylist(), strict=True)
     ]
-    amounts = [_amounts([one] if isinstance(one, Trade) else []) for one in judged]
-    firsts = [
-        _first([one] if isinstance(one, Trade) else [], position)
-        for one, position in zip(judged, places[0], strict=True)
-    ]
+    of_each = [[one] if _is_trade(one) else [] for one in judged]
+    amounts = list(map(_amounts, of_each))
+    firsts = list(map(_first, of_each, places[0]))
     table = pa.table(
         {
             "append_time": _window_times(chunk.append_ms, cuts_ms[0]),
@@ -231,7 +232,34 @@ def _judged_rows(
             "error": pa.array(errors, pa.string()),
         }
     ).cast(ARROW_SCHEMA)
-    return _summed(table, amounts)
+    return _with_corrections(_summed(table, amounts), table, judged)
+
+
+def _with_corrections(
+    rows: pa.Table, of_entries: pa.Table, judged: Sequence[InvalidTrade | Trade]
+) -> pa.Table:
+    """Add a row for each trade that takes the place of another one."""
+    places = [
+        place
+        for place, one in enumerate(judged)
+        if _is_trade(one) and one.takes_back is not None
+    ]
+    if not places:
+        return rows
+    correcting = of_entries.take(pa.array(places, pa.int64()))
+    isins = (
+        one.isin for one in judged if _is_trade(one) and one.takes_back is not None
+    )
+    size = len(places)
+    none = pa.repeat(pa.scalar(0, pa.int64()), size)
+    nothing = {name: pa.nulls(size, ARROW_SCHEMA.field(name).type) for name in FIRST}
+    columns = {
+        "key": pa.array([CANCEL_PREFIX + isin for isin in isins], pa.string()),
+        "trades": none,
+        **nothing,
+        "reason": pa.repeat(pa.scalar(CANCELLED), size),
+    }
+    return pa.concat_tables([rows, with_columns(correcting, columns)])
 
 
 def _decoded_rows(
@@ -293,6 +321,12 @@ def _rows_of(
     not_last: dict[str, list[Trade]] = {}
     has_letter = False
     for number, one in enumerate(held, 1):
+        if isinstance(one, Trade) and one.takes_back is not None:
+            order, count = (one.time_us, one.seq, position), int(not one.is_trade)
+            key = CANCEL_PREFIX + one.isin
+            yield (*(key, *order, count, one.to_wire(), CANCELLED, None, None, None),)
+            if not one.is_trade:
+                continue
         if isinstance(one, Trade) and every_trade:
             order = one.time_us, one.seq, position
             of_it = [one]
@@ -327,6 +361,10 @@ def _rows_of(
         )
     for key, of_it in not_last.items():
         yield key, 0, 0, position, len(of_it), b"", None, None, None, _amounts(of_it)
+
+
+def _is_trade(one: object) -> TypeGuard[Trade]:
+    return isinstance(one, Trade) and one.is_trade
 
 
 def _key(trade: Trade) -> str:
@@ -377,4 +415,7 @@ def _values(judged: InvalidTrade | Trade, position: int, append_ms: int) -> _Val
         # A refused trade has no time of its own: its append time goes there.
         key = f"{REFUSED_PREFIX}{position}"
         return key, append_ms * 1000, 0, judged.reason, str(judged)
+    if not judged.is_trade:
+        key = CANCEL_PREFIX + judged.isin
+        return key, judged.time_us, judged.seq, CANCELLED, None
     return _key(judged), judged.time_us, judged.seq, None, None

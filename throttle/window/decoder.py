@@ -21,6 +21,7 @@ from typing import Any
 from ingest.decimals import decimal_of, whole_number
 from ingest.process.packages import PACKAGES
 from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, Trade
+from tickthrottle_client.taking_back_v1 import CANCELS, CORRECTS
 
 Fields = Mapping[str, Any]
 Decoder = Callable[[bytes], Fields | Iterable[Fields] | str]
@@ -135,7 +136,7 @@ def _judge(decoded: Any, payload: bytes) -> Judged:
         for name in ("price", "size"):
             if name in fields:
                 fields[name] = decimal_of(name, fields[name])
-        for name in ("time", "seq"):
+        for name in ("time", "seq", CANCELS, CORRECTS):
             if name in fields:
                 fields[name] = whole_number(fields[name])
         return Trade.from_wire(Trade.from_fields(fields).to_wire())

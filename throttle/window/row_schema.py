@@ -1,4 +1,4 @@
-"""The columns that a batch travels in: one schema, eight kinds of rows. Pure.
+"""The columns that a batch travels in: one schema, nine kinds of rows. Pure.
 
 Kinds are told apart by ``key``: a trade (key = its ISIN), a refused trade (key = ``!``
 and its position, ``reason`` set, ``seq`` = its bytes; or key = ``!`` and the reason,
@@ -6,10 +6,12 @@ without ``error``: those that no letter is kept of), an entry that is no trade (
 reason = ``SKIPPED_PREFIX`` and its name), size, value and price of a trade that do not
 fit into columns (key = ``SUM_PREFIX`` and its position and ISIN, ``trade_sums.py``),
 a trade that does not count for the last price (key = ``NOT_LAST_PREFIX`` and its ISIN),
-and three that a task says of itself (``control_rows.py``). ``trades`` says for how many
-trades a row stands, ``trade_sums.FOLDS`` what their sizes, and price times size, come
-to, and their highest and lowest price, ``FIRST`` which of them is the first one, and
-its price. All go through one aggregation, so nothing is
+an entry that takes a trade back (key = ``CANCEL_PREFIX`` and its ISIN, reason =
+``CANCELLED``; a trade that corrects another one has such a row beside its own, without
+trades), and three that a task says of itself (``control_rows.py``). ``trades`` says for
+how many trades a row stands, ``trade_sums.FOLDS`` what their sizes, and price times
+size, come to, and their highest and lowest price, ``FIRST`` which of them is the first
+one, and its price. All go through one aggregation, so nothing is
 counted in a second pass.
 """
 
@@ -26,6 +28,9 @@ REFUSED_PREFIX = "!"
 SKIPPED_PREFIX = "!skipped:"
 SUM_PREFIX = "!sum:"
 NOT_LAST_PREFIX = "!not_last:"
+CANCEL_PREFIX = "!cancel:"
+CANCELLED = SKIPPED_PREFIX + "cancel"
+"""Under which name entries are counted that are no trades and take one back."""
 
 SCHEMA = (
     "append_time timestamp, key string, partition int, time bigint, seq bigint, "

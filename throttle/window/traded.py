@@ -20,6 +20,11 @@ class FirstTrade(NamedTuple):
     version: bytes
     price: bytes
 
+    @property
+    def order(self) -> tuple[bytes, int]:
+        """By which the first one is told; of one place in two partitions the price."""
+        return self.version, units(self.price.decode())
+
 
 class BatchTrades:
     """The trades of a batch, as far as the day so far asks about them."""
@@ -53,7 +58,8 @@ class BatchTrades:
         firsts: dict[tuple[int, str], FirstTrade] = {}
         for place, trade in _each(self._rows.filter(wanted)):
             known = firsts.get(place)
-            firsts[place] = trade if known is None else min(trade, known)
+            if known is None or trade.order < known.order:
+                firsts[place] = trade
         return {
             place: first._replace(price=decimal_text(units(first.price.decode())))
             for place, first in firsts.items()

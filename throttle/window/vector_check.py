@@ -31,6 +31,7 @@ from ingest.trade import (
 )
 from ingest.tradelog.contract import Chunk
 from throttle.window.decoder import Decoder, Judged, decode, read_trade
+from tickthrottle_client.taking_back_v1 import CANCELS, CORRECTS
 from tickthrottle_client.updates_v1 import ALL, FIELD, PATTERN, Updates
 
 _NAME_CHARACTER = "a-z0-9_"
@@ -53,7 +54,7 @@ def _rest_of_other_name(start: str, names: frozenset[str]) -> str:
     return f"(?:{'|'.join(ways)}){'?' if may_end else ''}"
 
 
-_KNOWN_NAMES = frozenset({*REQUIRED, *RESERVED, FIELD})
+_KNOWN_NAMES = frozenset({*REQUIRED, *RESERVED, FIELD, CANCELS, CORRECTS})
 
 # Decimals above zero. A few that are valid are not recognised, none the other way.
 _SMALL = r"0\.0{0,8}[1-9][0-9]{0,8}"

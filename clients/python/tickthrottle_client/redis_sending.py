@@ -30,8 +30,7 @@ class _Sending(AbstractConnection):
     async def send_packed_command(
         self, command: bytes | str | Iterable[bytes], check_health: bool = True
     ) -> None:
-        """Send a command. Raises RedisError; CancelledError if the task is cancelled.
-        """
+        """Send a command. Raises RedisError, and CancelledError if it is cancelled."""
         task = asyncio.current_task()
         cancelled = 0 if task is None else task.cancelling()
         try:

@@ -83,8 +83,15 @@ def backoff_s(attempt: int, chance: float) -> float:
 
 
 def is_older(item: Item, known: Item) -> bool:
-    """Say whether an item is older than another of the same instrument and epoch."""
-    return (item["time"], item["seq"]) < (known["time"], known["seq"])
+    """Say whether an item is older than another of the same instrument and epoch.
+
+    One of a greater ``revision`` is newer in any case: a trade was taken back.
+    """
+    return _order(item) < _order(known)
+
+
+def _order(item: Item) -> tuple[int, int, int]:
+    return item.get("revision", 0), item["time"], item["seq"]
 
 
 def read_message(text: str | bytes) -> dict[str, Any]:
@@ -96,7 +103,7 @@ def read_message(text: str | bytes) -> dict[str, Any]:
             item[name] = read_decimal(item[name])
         if "day" in item:
             read_day(item["day"], read_decimal)
-        numbers = item["time"], item["seq"], item.get("trades", 0)
+        numbers = *_order(item), item.get("trades", 0)
         is_dated = 0 <= item["time"] <= LATEST_TIME_US
         if (
             not is_dated

@@ -13,7 +13,8 @@ from json import JSONEncoder
 from math import isfinite
 from typing import Any, Literal
 
-from tickthrottle_client import updates_v1
+from tickthrottle_client import taking_back_v1, updates_v1
+from tickthrottle_client.taking_back_v1 import CANCELS, CORRECTS, REVISION
 
 MAX_PAYLOAD_BYTES = 16_384
 """Largest encoded trade that is accepted, in bytes."""
@@ -26,7 +27,7 @@ ISIN_CHARS = 12
 """How long an ISIN is; codes of instruments are shorter."""
 
 REQUIRED = ("isin", "time", "seq", "price", "size")
-RESERVED = frozenset({"trades", "volume", "value", "high", "low", "day"})
+RESERVED = frozenset({"trades", "volume", "value", "high", "low", "day", REVISION})
 """Field names the gateway adds to a row itself; a trade may not carry them."""
 
 _ISIN_RULE = "must be 2 capitals, 9 capitals or digits, 1 check digit"
@@ -119,6 +120,9 @@ def check_extra(name: Any, value: Any) -> None:
     """Raise InvalidTrade unless a further field may go along with a trade."""
     if name == updates_v1.FIELD:
         _check_updates(value)
+    if name in (CANCELS, CORRECTS):
+        check_number_of(name, value)
+        return
     if type(name) is str and name.isascii() and name not in RESERVED:
         # Nearly every field, at a third of the cost of asking everything below.
         if type(value) is str and value.isascii():
@@ -140,6 +144,36 @@ def check_extra(name: Any, value: Any) -> None:
             value,
             "must be UTF-8 text, a 64-bit or finite number, a boolean or null",
         )
+
+
+def check_number_of(name: str, value: Any) -> int:
+    """Return the number of the trade that a field names. Raises InvalidTrade."""
+    try:
+        return check_integer(name, value)
+    except InvalidTrade as error:
+        rule = f"names a trade by its seq, and {error.rule}"
+        raise InvalidTrade("bad_field", name, value, rule) from None
+
+
+def check_taking_back(fields: Mapping[str, Any]) -> tuple[str, int, int, int]:
+    """Return ISIN, time, ``seq`` and what it cancels of an entry with ``cancels``.
+
+    It may leave out ``seq``, and has that of the other trade then. Raises InvalidTrade.
+    """
+    if (name := taking_back_v1.too_much(fields)) is not None:
+        raise _not_alone(name, fields)
+    for name in ("isin", "time"):
+        if not taking_back_v1.is_given(fields.get(name)):
+            raise InvalidTrade("missing_field", name, None, "is required")
+    target = check_number_of(CANCELS, fields[CANCELS])
+    seq = fields.get("seq")
+    number = check_integer("seq", seq) if taking_back_v1.is_given(seq) else target
+    return check_isin(fields["isin"]), check_time(fields["time"]), number, target
+
+
+def _not_alone(name: str, fields: Mapping[str, Any]) -> InvalidTrade:
+    rule = taking_back_v1.RULE_ALONE
+    return InvalidTrade("bad_field", name, fields[name], rule)
 
 
 def _check_updates(value: Any) -> None:
@@ -283,13 +317,16 @@ def encode_trade(
     ``time`` is microseconds since 1970, text as in ISO 8601 with an offset, or a
     datetime with one. ``price`` and ``size`` are text, ``int`` or Decimal; a float is
     refused. ``seq`` is ``next_seq()`` if there is none. Further fields are carried
-    along; one that is a Decimal becomes a number with the same digits. Raises
-    InvalidTrade for the first rule that is broken.
+    along; one that is a Decimal becomes a number with the same digits. With ``cancels``
+    it is no trade, but takes one back (``taking_back_v1.py``). Raises InvalidTrade for
+    the first rule that is broken.
     """
     if not isinstance(fields, Mapping):
         raise InvalidTrade("not_object", "trade", fields, "is no mapping of fields")
     isin, time, price, size = map(fields.get, ("isin", "time", "price", "size"))
     if not (isin and time and price and size):
+        if taking_back_v1.takes_back(fields):
+            return _encode_taking_back(fields)
         _check_required(fields)
     seq = fields.get("seq")
     if seq is None or (type(seq) is str and not seq):
@@ -301,18 +338,39 @@ def encode_trade(
         f',"price":"{check_decimal("price", _as_decimal("price", price))}"'
         f',"size":"{check_decimal("size", _as_decimal("size", size))}"'
     )
+    return isin, _with_extras(head, fields, _REQUIRED)
+
+
+def _encode_taking_back(fields: Mapping[str, Any]) -> tuple[str, bytes]:
+    known = {**fields, "time": _as_time(fields.get("time"))}
+    isin, time_us, seq, target = check_taking_back(known)
+    head = f'{{"isin":"{isin}","time":{time_us},"seq":{seq},"{CANCELS}":{target}'
+    return isin, _with_extras(head, fields, _NOT_EXTRA)
+
+
+def _with_extras(head: str, fields: Mapping[str, Any], known: frozenset[str]) -> bytes:
+    """Return an entry with its further fields. Raises InvalidTrade."""
     for name, value in fields.items():
-        if name not in _REQUIRED:
-            text = _encode_extra(name, value)
-            head += f",{_encode(name)}:{text}"
+        if name in known:
+            continue
+        if name in _TARGETS and not taking_back_v1.is_given(value):
+            # A column of a table that says something of other rows.
+            continue
+        if name == CANCELS:
+            other = taking_back_v1.too_much(fields)
+            raise _not_alone(other or CANCELS, fields)
+        text = _encode_extra(name, value)
+        head += f",{_encode(name)}:{text}"
     payload = f"{head}}}".encode()
     if len(payload) > MAX_PAYLOAD_BYTES:
         rule = f"over {MAX_PAYLOAD_BYTES} bytes"
         raise InvalidTrade("too_large", "trade", len(payload), rule)
-    return isin, payload
+    return payload
 
 
 _REQUIRED = frozenset(REQUIRED)
+_TARGETS = frozenset({CANCELS, CORRECTS})
+_NOT_EXTRA = _REQUIRED | _TARGETS | {updates_v1.FIELD}
 
 
 def _check_required(fields: Mapping[str, Any]) -> None:

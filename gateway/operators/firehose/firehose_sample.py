@@ -12,6 +12,7 @@ import orjson
 from gateway.operators.firehose.log_piece import LogEntry
 from ingest.trade import InvalidTrade, Trade
 from throttle.contract.dead_letter import text_of
+from tickthrottle_client.taking_back_v1 import CANCELS
 
 TEXT_BYTES = 64
 """So much of an entry is shown that is no trade."""
@@ -26,14 +27,17 @@ def encode_row(entry: LogEntry) -> bytes:
     """Encode a trade as it is shown: 512 bytes at most.
 
     An entry that is no trade by the rules of ``ingest/trade.py``, as in a log whose job
-    has a decoder, is shown by the beginning of its bytes.
+    has a decoder, is shown by the beginning of its bytes, and so is one that takes a
+    trade back.
     """
     size = len(entry.payload)
+    text = text_of(entry.payload[:TEXT_BYTES])
     try:
         trade = Trade.from_wire(entry.payload)
     except InvalidTrade as error:
-        text = text_of(entry.payload[:TEXT_BYTES])
         return orjson.dumps({"bytes": size, "reason": error.reason, "text": text})
+    if not trade.is_trade:
+        return orjson.dumps({"bytes": size, "reason": CANCELS, "text": text})
     return orjson.dumps(
         {
             "isin": trade.isin,

@@ -17,6 +17,7 @@ export function Marks({ row }) {
   const limit = LIMITS[row.limit];
   return html`
     ${row.isHalted && html`<span class="mark halted" title=${say("not traded for now, says the instrument table")}>${say("halted")}</span>`}
+    ${row.isCorrected && html`<span class="mark corrected" title=${say("the trade that was shown was taken back: this is the newest one that stands")}>${say("corrected")}</span>`}
     ${limit && html`<span class=${`mark ${limit.kind}`} title=${say(limit.title)}>${say(limit.text)}</span>`}
   `;
 }

@@ -38,6 +38,20 @@ def test_a_window_comes_back(rows: list[tuple[int, int, int, list[str]]]) -> Non
     assert unpack_window(pack_window(message)) == message
 
 
+@given(positions, times, seqs, st.integers(1, 9_999))
+def test_a_row_of_which_trades_were_taken_back_comes_back(
+    position: int, time_us: int, seq: int, revision: int
+) -> None:
+    """Its version begins with the revision that its body ends with."""
+    begin = b'{"isin":"%b","time":%d,"seq":%d' % (SAMSUNG.encode(), time_us, seq)
+    body = b'%b,"price":0.30,"size":7,"revision":%d}' % (begin, revision)
+    version = encode_version(time_us, seq, position, revision)
+    message = make_snapshot(1, Row(SAMSUNG, version, b"7", body)).encode()
+    packed = pack_window(message)
+    assert unpack_window(packed) == message
+    assert version not in packed
+
+
 @given(positions, times, seqs)
 def test_rows_that_are_not_as_they_should_be_come_back(
     position: int, time_us: int, seq: int

@@ -110,6 +110,22 @@ def test_trades_that_are_not_last_have_a_place_in_the_ledger(redis_url: str) -> 
     assert batch.split()[-4:] == ["0", "0", "1", "0"]
 
 
+def test_what_is_taken_back_has_a_place_in_the_ledger(redis_url: str) -> None:
+    """Where nothing names a trade it has none."""
+    with ThrottleDriver(redis_url=redis_url, partitions=1) as driver:
+        driver.trade(A, "9", at_ms=10, seq=1)
+        driver.trade(A, "7", at_ms=20, seq=2)
+        driver.turn_clock(W)
+        driver.cancel(A, 2, at_ms=W)
+        driver.cancel(A, 3, at_ms=W)
+        driver.turn_clock(2 * W)
+    _, head, _, total, *_ = run("ledger").stdout.splitlines()
+    assert head.split()[5:] == [
+        *("skipped:", "cancel", "taken", "back", "unknown", "target", "log")
+    ]
+    assert total.split()[1:] == ["4", "1", "1", "0", "2", "1", "1", "4"]
+
+
 def test_a_ledger_as_json_has_the_same_figures(driver: ThrottleDriver) -> None:
     """One object, for programs."""
     [ledger] = objects("ledger")
@@ -117,6 +133,7 @@ def test_a_ledger_as_json_has_the_same_figures(driver: ThrottleDriver) -> None:
         **{"read": 9, "published": 3, "superseded": 3, "stale": 0},
         **{"refused": {"not_json": 3}, "blanks": 0, "unkept": 0, "log": 9},
         **{"extra": 0, "skipped": {}, "unknown_instrument": 0, "not_last": 0},
+        **{"taken_back": 0, "unknown_target": 0},
         "volume": {"read": "6", "published": "3", "superseded": "3", **NONE},
         "value": {"read": "8.8", "published": "8.5", "superseded": "0.3", **NONE},
     }

@@ -78,6 +78,8 @@ def test_every_trade_is_somewhere(client: redis.Redis, redis_url: str) -> None:
         "skipped": {},
         "unknown_instrument": 0,
         "not_last": 0,
+        "taken_back": 0,
+        "unknown_target": 0,
         "volume": {"read": "4", "published": "2", "superseded": "2", **none},
         "value": {"read": "40", "published": "20", "superseded": "20", **none},
         "blanks": 0,

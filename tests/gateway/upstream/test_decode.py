@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from gateway.stream.board import DEFAULT_WINDOW_MS, Position
 from gateway.upstream.decode import decode_state, decode_update
+from ingest.redis_keys import FORM
 from tests.gateway.samples import EPOCH, SAMSUNG, make_row, make_snapshot
 from throttle.contract.snapshot import LastValue
 
@@ -13,7 +14,7 @@ META = {
     b"epoch": b"k3x9",
     b"offset": b"7",
     b"window": b"1773964802000",
-    b"form": b"3",
+    b"form": b"%d" % FORM,
 }
 
 
@@ -53,7 +54,7 @@ def test_no_bytes_raise(message: bytes) -> None:
 def test_before_anything_is_published_there_is_no_state() -> None:
     """Neither without a hash nor with one that names no window."""
     assert decode_state({}, {}, {}) is None
-    assert decode_state({b"epoch": b"k3x9", b"form": b"3"}, {}, {}) is None
+    assert decode_state({b"epoch": b"k3x9", b"form": b"%d" % FORM}, {}, {}) is None
 
 
 def test_the_stored_state_is_read() -> None:
@@ -84,9 +85,9 @@ def test_a_value_that_cannot_be_read_is_left_out_and_named() -> None:
         ({b"offset": b"7", b"window": b"1"}, "no epoch"),
         ({**META, b"offset": b"seven"}, "offset is not a number"),
         ({**META, b"window": b"-1"}, "window is not a number"),
-        ({**META, b"form": b"4"}, r"has the form '4', this version has 3: see docs"),
-        ({**META, b"form": b"2"}, r"has the form '2', this version has 3: see docs"),
-        ({b"epoch": b"k3x9"}, r"has the form '1', this version has 3: see docs"),
+        ({**META, b"form": b"5"}, r"has the form '5', this version has 4: see docs"),
+        ({**META, b"form": b"2"}, r"has the form '2', this version has 4: see docs"),
+        ({b"epoch": b"k3x9"}, r"has the form '1', this version has 4: see docs"),
     ],
 )
 def test_a_state_that_does_not_say_where_it_stands_is_refused(

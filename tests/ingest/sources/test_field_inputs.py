@@ -385,12 +385,13 @@ def test_a_column_called_symbol_is_mapped() -> None:
     assert (trade.isin, trade.time_us) == (SAMSUNG, 1_795_564_800_000_000)
 
 
-def test_a_cancel_is_no_trade_and_may_be_left_out() -> None:
-    """As docs/feeding.md says: the price stays until a newer trade comes."""
+def test_a_cancel_goes_into_the_log_and_may_be_left_out() -> None:
+    """As docs/cancels.md says; a negative size is no way to say it."""
     path = input_file("g/g06_cancel.jsonl")
     trades, refusals = ingest(path)
-    assert [trade.price for trade in trades] == ["71900", "99900"]
-    assert refusals.counts == {"missing_field": 1, "bad_size": 1}
+    assert [trade.price for trade in trades] == ["71900", "99900", ""]
+    assert trades[-1].takes_back == 2
+    assert refusals.counts == {"bad_size": 1}
     trades, refusals = ingest(path, leave_out=["type=cancel", "size~~-"])
     assert [trade.price for trade in trades] == ["71900", "99900"]
     assert refusals.total == 0

@@ -10,6 +10,7 @@ from ingest.redis_keys import Keys
 from loadtest.judge.following import Follower, following
 from loadtest.judge.standing import NoStream, read_standing
 from tests.conftest import eventually
+from throttle.contract.trade_order import decode_version
 from throttle.testing.driver import START_MS, ThrottleDriver
 
 pytestmark = pytest.mark.redis
@@ -41,7 +42,7 @@ def test_a_standing_is_all_of_one_moment(
     assert standing.ledger.total.read == 1
     assert standing.ledger.upto == standing.cut
     [shown] = standing.last.values()
-    assert int(shown.version[:16]) == (START_MS + 100) * 1_000
+    assert decode_version(shown.version)[0] == (START_MS + 100) * 1_000
     assert standing.others == ()
     client.hset(Keys("tt").meta, "cut:other", "{}")
     assert read_standing(client, "tt", "throttle").others == ("other",)

@@ -1,6 +1,7 @@
 """What the job counts, told to Prometheus."""
 
 from collections import Counter
+from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
 
@@ -61,6 +62,16 @@ def test_every_trade_read_is_counted_under_what_became_of_it() -> None:
     assert sum(filter(None, outcomes.values())) == sum(count.read for count in COUNTS)
     assert shown.value("refused_trades_total", reason="empty") == 2
     assert shown.value("refused_trades_total", reason="bad_price") == 0
+
+
+def test_what_is_taken_back_is_counted_beside_what_became_of_it() -> None:
+    """And so are those that name a trade that was not found."""
+    shown, report = Shown(), make_report()
+    counts = [PartitionCount(taken_back=3, unknown_target=1), PartitionCount()]
+    outcome = replace(PUBLISHED, counts=counts)
+    shown.metrics.published(replace(report, published=outcome))
+    assert shown.value("taken_back_trades_total") == 3
+    assert shown.value("unknown_targets_total") == 1
 
 
 def test_the_lag_is_observed_once_per_window() -> None:

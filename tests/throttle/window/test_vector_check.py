@@ -219,7 +219,9 @@ def test_the_usual_forms_are_recognised(payload: bytes) -> None:
     assert is_valid(payload)
 
 
-@pytest.mark.parametrize("name", sorted({*REQUIRED, *RESERVED}))
+@pytest.mark.parametrize(
+    "name", sorted({*REQUIRED, *RESERVED, "updates", "cancels", "corrects"})
+)
 def test_a_known_name_is_never_taken_for_another_field(name: str) -> None:
     """A second price would be the one that counts; a reserved name is refused."""
     assert not has_form(HEAD + f',"{name}":1}}'.encode())

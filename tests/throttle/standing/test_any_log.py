@@ -1,0 +1,211 @@
+"""Trades that are taken back, in any order, with crashes: what stands is shown."""
+
+import json
+from collections import defaultdict
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pytest
+import redis
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest.redis_keys import Keys
+from ingest.tradelog.redis_log_reader import find_log
+from tests.examples import many
+from tests.ingest.strategies import updates
+from tests.logged import Logged, logged_in_redis
+from tests.published import item_of
+from tests.throttle.standing.standing_oracle import Day, Shown, StandingOracle
+from tests.throttle.testing.tapes import ISINS, W, is_one_server, two_jobs
+from throttle.audit.published import PublishedHistory
+from throttle.audit.recompute import WindowRule
+from throttle.audit.redis_entries import RedisLogEntries
+from throttle.audit.verify import Verification
+from throttle.contract.day_so_far import DayValue, day_object
+from throttle.contract.snapshot import Row
+from throttle.testing.driver import (
+    CRASH_POINTS,
+    START_MS,
+    CrashPoint,
+    PublishedWindow,
+    ThrottleDriver,
+)
+
+pytestmark = pytest.mark.redis
+
+
+class Step(NamedTuple):
+    """An entry, the time from the one before, and what comes after it."""
+
+    after_ms: int
+    isin: str
+    price: int
+    size: int
+    late_ms: int
+    seq: int
+    cancels: int | None
+    corrects: int | None
+    updates: str | None
+    is_turned: bool
+    crash: CrashPoint | None
+
+
+numbers = st.integers(0, 4)
+steps = st.builds(
+    Step,
+    st.sampled_from([0, 1, 300, 1_999, 2_000, 5_000]),
+    st.sampled_from(ISINS[:2]),
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.sampled_from([0, 0, 0, 1, 400, 2_500, 9_000]),
+    numbers,
+    st.none() | numbers,
+    st.none() | st.none() | numbers,
+    st.none() | st.none() | updates,
+    st.booleans(),
+    st.none() | st.none() | st.sampled_from(CRASH_POINTS),
+)
+tapes = st.lists(steps, min_size=2, max_size=30)
+
+
+def play(tape: list[Step], drivers: list[ThrottleDriver]) -> None:
+    """Append the entries; jobs take turns to publish, and die now and then."""
+    at_ms = ended_ms = 0
+    for number, step in enumerate(tape):
+        at_ms += step.after_ms
+        more: dict[str, Any] = {"corrects": step.corrects, "updates": step.updates}
+        if step.cancels is not None:
+            drivers[0].cancel(step.isin, step.cancels, at_ms=at_ms)
+        else:
+            drivers[0].trade(
+                step.isin,
+                str(step.price),
+                at_ms=at_ms,
+                time_ms=at_ms - step.late_ms,
+                seq=step.seq,
+                size=str(step.size),
+                **{name: value for name, value in more.items() if value is not None},
+            )
+        if step.is_turned:
+            driver = drivers[number % len(drivers)]
+            can_crash = len(drivers) == 1 and at_ms // W > ended_ms // W
+            driver.turn_clock(at_ms, crash_at=step.crash if can_crash else None)
+            ended_ms = at_ms
+    for driver in drivers:
+        driver.turn_clock(at_ms + 2 * W)
+        assert driver.ledger().problems() == []
+
+
+def day_of(text: bytes) -> Day:
+    """Read a day as documented."""
+    day = json.loads(day_object(text), parse_float=Decimal, parse_int=Decimal)
+    names = ("volume", "value", "high", "low", "open")
+    volume, value, *rest = (day.get(name) for name in names)
+    high, low, opened = rest
+    return int(day["trades"]), volume, value, high, low, opened
+
+
+def stored_days(client: redis.Redis) -> dict[str, Day]:
+    """Return the days that Redis has."""
+    stored = client.hgetall(Keys("tt").days_so_far)
+    return {k.decode(): day_of(DayValue.decode(v).text) for k, v in stored.items()}
+
+
+def shown_by(row: Row) -> Shown:
+    """Read what a row shows; its message says the revision of its version."""
+    item = item_of(row)
+    revision = int(row.version[:4])
+    assert json.loads(row.body).get("revision", 0) == revision
+    return Shown(revision, item.order, item.price)
+
+
+def expect(
+    windows: list[PublishedWindow], updates: list[PublishedWindow], log: list[Logged]
+) -> dict[str, StandingOracle]:
+    """Compare everything that was published with the oracle, batch by batch."""
+    assert [w.end_ms for w in windows] == [w.end_ms for w in windows[:1]] + [
+        before.end_ms + W for before in windows[:-1]
+    ]
+    by_end = {window.end_ms: window for window in windows}
+    begin_ms = windows[0].end_ms - W
+    entries: dict[tuple[int, str], list[Logged]] = defaultdict(list)
+    for one in log:
+        isin = json.loads(one.payload)["isin"]
+        end_ms = ((one.append_ms - START_MS) // W + 1) * W
+        entries[end_ms, isin].append(one)
+    oracles = {isin: StandingOracle() for isin in ISINS[:2]}
+    for update in updates:
+        ends = range(begin_ms + W, update.end_ms + 1, W)
+        begin_ms = update.end_ms
+        for isin, oracle in oracles.items():
+            sums = oracle.take([entries[end_ms, isin] for end_ms in ends])
+            rows = [by_end[end_ms].rows.get(isin) for end_ms in ends]
+            found = [None if row is None else item_of(row).sums for row in rows]
+            assert found == sums
+            if rows[-1] is not None:
+                assert shown_by(rows[-1]) == oracle.shown
+            if isin in update.rows:
+                assert shown_by(update.rows[isin]) == oracle.shown
+                assert day_of(update.rows[isin].day) == oracle.day()
+    assert begin_ms == windows[-1].end_ms
+    return oracles
+
+
+@settings(max_examples=many(120), suppress_health_check=is_one_server)
+@given(tape=tapes)
+def test_what_stands_is_shown(
+    tape: list[Step], redis_url: str, client: redis.Redis
+) -> None:
+    """Rows, days and books; and the job's own account finds the same."""
+    client.flushall()
+    with ThrottleDriver(redis_url=redis_url, partitions=2) as driver:
+        play(tape, [driver])
+        windows, updates = driver.windows(), driver.updates()
+        books = driver.ledger().total
+    oracles = expect(windows, updates, logged_in_redis(client))
+    assert books.taken_back == sum(one.taken_back for one in oracles.values())
+    assert books.unknown_target == sum(one.unknown for one in oracles.values())
+    cancels = sum(step.cancels is not None for step in tape)
+    assert books.skipped.get("cancel", 0) == cancels
+    days = stored_days(client)
+    assert days == {isin: oracles[isin].day() for isin in days}
+    for isin in ISINS[:2]:
+        shown = [shown_by(w.rows[isin]) for w in windows if isin in w.rows]
+        assert all(before <= after for before, after in pairwise(shown))
+    info = find_log(client, "tt")
+    assert info is not None
+    history, log = PublishedHistory(client, "tt"), RedisLogEntries(client, "tt", info)
+    again = Verification(history.batches("throttle"), log, WindowRule(W, 5_000))
+    before = history.versions_before()
+    report = again.run(history.windows(), before, history.oldest_offset)
+    assert [*report.problems, *map(str, report.differences)] == []
+    assert (report.equal, report.undecided) == (report.compared, 0)
+    assert report.books == books
+
+
+@settings(max_examples=many(40), suppress_health_check=is_one_server)
+@given(tape=tapes)
+def test_of_two_jobs_each_takes_back_its_own(
+    tape: list[Step], redis_url: str, client: redis.Redis
+) -> None:
+    """What has no instrument of the other one's is exact, whoever is behind."""
+    client.flushall()
+    with two_jobs(redis_url) as drivers:
+        play(tape, drivers)
+        updates = drivers[0].updates()
+        books = [driver.ledger().total for driver in drivers]
+    oracles = {isin: StandingOracle() for isin in ISINS[:2]}
+    by_isin: dict[str, list[Logged]] = defaultdict(list)
+    for one in sorted(logged_in_redis(client), key=lambda one: one[2:0:-1]):
+        by_isin[json.loads(one.payload)["isin"]].append(one)
+    for isin, oracle in oracles.items():
+        oracle.take([by_isin[isin]])
+    taken_back = sum(one.taken_back for one in oracles.values())
+    assert sum(total.taken_back for total in books) == taken_back
+    days = stored_days(client)
+    assert days == {isin: oracles[isin].day() for isin in days}
+    for isin, day in days.items():
+        newest = [update.rows[isin] for update in updates if isin in update.rows][-1:]
+        assert [day_of(row.day) for row in newest] in ([day], [])

@@ -1,0 +1,165 @@
+"""What is looked for in the log, and how much of it is read at most."""
+
+import pytest
+import redis
+
+from ingest.tradelog.contract import partition_of
+from tests.logged import logged_in_redis
+from tests.throttle.testing.tapes import W
+from throttle.standing import taken_from_batch
+from throttle.testing.driver import START_MS, ThrottleDriver
+
+pytestmark = pytest.mark.redis
+A, B = "KR7005930003", "KR7000660001"
+HOUR_MS = 3_600_000
+
+
+def fields(driver: ThrottleDriver, isin: str = A) -> dict[str, str]:
+    """Return what the newest window says of an instrument."""
+    return driver.windows()[-1].fields(isin)
+
+
+def test_the_trade_that_is_shown(redis_url: str) -> None:
+    """The newest one that stands is shown, and nothing was traded in the window."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "70", at_ms=100, seq=1)
+        driver.trade(A, "99", at_ms=2_100, seq=2)
+        driver.turn_clock(2 * W)
+        driver.cancel(A, 2, at_ms=4_100)
+        driver.turn_clock(3 * W)
+        shown = fields(driver)
+        assert (shown["price"], shown["revision"], shown["trades"]) == ("70", "1", 0)
+        driver.trade(A, "71", at_ms=6_100, seq=3)
+        driver.turn_clock(4 * W)
+        # From then on, all of the instrument's items are of that revision.
+        assert (fields(driver)["price"], fields(driver)["revision"]) == ("71", "1")
+        assert driver.ledger().total.taken_back == 1
+
+
+def test_another_trade(redis_url: str) -> None:
+    """The price stays, and its revision: what is shown still stands."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "99", at_ms=100, seq=1)
+        driver.trade(A, "70", at_ms=2_100, seq=2)
+        driver.turn_clock(2 * W)
+        driver.cancel(A, 1, at_ms=4_100)
+        driver.turn_clock(3 * W)
+        assert fields(driver)["price"] == "70"
+        assert "revision" not in fields(driver)
+
+
+def test_within_one_window(redis_url: str) -> None:
+    """It was never shown: the row shows what stands, its sums are of all that came."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "70", at_ms=100, seq=1)
+        driver.trade(A, "99", at_ms=200, seq=2)
+        driver.cancel(A, 2, at_ms=300)
+        driver.turn_clock(W)
+        shown, total = fields(driver), driver.ledger().total
+        assert (shown["price"], shown["trades"], shown["high"]) == ("70", 2, "99")
+        assert "revision" not in shown
+        assert (total.published, total.superseded, total.taken_back) == (1, 1, 1)
+        assert driver.ledger().problems() == []
+
+
+def test_one_that_is_the_only_one_stays_shown(redis_url: str) -> None:
+    """There is no other price; the day is empty."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "70", at_ms=100, seq=1)
+        driver.turn_clock(W)
+        driver.cancel(A, 1, at_ms=2_100)
+        driver.turn_clock(2 * W)
+        assert fields(driver)["price"] == "70"
+        day = driver.updates()[-1].rows[A].day
+        assert day.endswith(b",0,0,0,,,")
+
+
+def test_a_correction_is_shown_in_its_place(redis_url: str) -> None:
+    """Also with the number and the time of the one that it corrects."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "99", at_ms=100, seq=1)
+        driver.turn_clock(W)
+        driver.trade(A, "70", at_ms=2_100, time_ms=100, seq=1, corrects=1)
+        driver.turn_clock(2 * W)
+        assert (fields(driver)["price"], fields(driver)["trades"]) == ("70", 1)
+        assert fields(driver)["corrects"] == "1"
+        assert driver.ledger().total.taken_back == 1
+
+
+def test_a_target_that_was_never_there(redis_url: str) -> None:
+    """It is counted, and nothing is said to anybody."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "70", at_ms=100, seq=1)
+        driver.cancel(A, 5, at_ms=200)
+        driver.cancel(B, 1, at_ms=200)
+        driver.turn_clock(W)
+        driver.cancel(A, 5, at_ms=2_100)
+        driver.turn_clock(2 * W)
+        first, second = driver.windows()
+        assert (first.prices(), second.rows) == ({A: "70"}, {})
+        assert driver.ledger().total.unknown_target == 3
+        assert driver.ledger().total.skipped == {"cancel": 3}
+
+
+def test_one_of_long_ago(redis_url: str) -> None:
+    """The log is read back to it, in ever longer steps."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "70", at_ms=100, seq=1)
+        driver.trade(A, "99", at_ms=200, seq=2)
+        driver.turn_clock(W)
+        driver.trade(B, "5", at_ms=5 * HOUR_MS, seq=1)
+        driver.turn_clock(5 * HOUR_MS + W)
+        driver.cancel(A, 2, at_ms=5 * HOUR_MS + W)
+        driver.turn_clock(5 * HOUR_MS + 2 * W)
+        assert fields(driver)["price"] == "70"
+
+
+def test_one_that_the_log_does_not_hold_any_more(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """It is an unknown target; what is left is shown on."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "70", at_ms=100, seq=1)
+        driver.trade(A, "99", at_ms=2_100, seq=2)
+        driver.turn_clock(2 * W)
+        [p] = {one.partition for one in logged_in_redis(client)}
+        client.xtrim(f"tt:log:{p}", maxlen=0, approximate=False)
+        driver.cancel(A, 2, at_ms=4_100)
+        driver.turn_clock(3 * W)
+        assert driver.windows()[-1].rows == {}
+        assert driver.ledger().total.unknown_target == 1
+
+
+def test_what_is_beyond_the_bound_is_an_unknown_target(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window does not wait for longer than so many entries take to be read."""
+    monkeypatch.setattr(taken_from_batch, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(taken_from_batch, "LEAST_ENTRIES", 20)
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "70", at_ms=0, seq=1)
+        driver.turn_clock(W)
+        for seq in range(2, 30):
+            driver.trade(A, "71", at_ms=90_000, seq=seq)
+        driver.turn_clock(90_000 + W)
+        driver.cancel(A, 1, at_ms=90_000 + W)
+        driver.turn_clock(90_000 + 2 * W)
+        total = driver.ledger().total
+        assert (total.taken_back, total.unknown_target) == (0, 1)
+        assert driver.ledger().problems() == []
+
+
+def test_a_name_that_is_written_with_escapes_is_found(redis_url: str) -> None:
+    """The log is searched for the name as text before anything is read."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "70", at_ms=100, seq=1)
+        time_us = (START_MS + 200) * 1_000
+        odd = f'{{"isin":"\\u004bR7005930003","time":{time_us},"seq":2'
+        partition = partition_of(A, driver.partitions)
+        payload = f'{odd},"price":"99","size":"1"}}'.encode()
+        driver.payload(payload, at_ms=200, partition=partition)
+        driver.turn_clock(W)
+        assert fields(driver)["price"] == "99"
+        driver.cancel(A, 2, at_ms=2_100)
+        driver.turn_clock(2 * W)
+        assert fields(driver)["price"] == "70"

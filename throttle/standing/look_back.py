@@ -1,0 +1,134 @@
+"""The entries of some instruments, read from the log backwards, as far as is needed."""
+
+from collections.abc import Callable, Collection, Iterator
+from math import inf
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingest.trade import Trade
+from ingest.tradelog.contract import Chunk, LogReader, Ranges
+from throttle.contract.cut import Cut
+from throttle.standing.settled import LoggedTrade
+from throttle.window.checked_rows import joined, select, trade_rows
+from throttle.window.decoder import find_decoder
+from throttle.window.row_schema import CANCEL_PREFIX, NOT_LAST_PREFIX, REFUSED_PREFIX
+
+FIRST_SPAN_MS = 60_000
+"""How far back the first step goes; each further one goes four times as far."""
+
+_TIMES_FURTHER = 4
+
+
+class EntryRules(NamedTuple):
+    """How a log is opened, and its entries are checked, as the job's settings say it.
+
+    An instrument ``is_scattered`` if it may be in any partition of the log.
+    """
+
+    open_log: Callable[[], LogReader]
+    window_ms: int
+    max_ahead_ms: int
+    max_entry_bytes: int
+    decoder: str
+    is_scattered: bool
+
+
+class LookBack:
+    """What the log holds of some ``isins`` before a cut, back to ``from_ms``.
+
+    ``is_whole`` says that the log holds nothing older. So many entries may be read yet
+    as are ``left``.
+    """
+
+    def __init__(
+        self,
+        rules: EntryRules,
+        isins: Collection[str],
+        start: Cut,
+        end: Cut,
+        partitions: Collection[int],
+        most: int,
+    ) -> None:
+        """Read what is between two cuts. Raises what reading the log raises.
+
+        Of what is before, so many entries of these partitions are read at ``most``.
+        """
+        self.rules = rules
+        self.entries: dict[str, list[LoggedTrade]] = {isin: [] for isin in isins}
+        self.from_ms = start.end_ms
+        self.is_whole = False
+        self._isins = frozenset(isins)
+        self._end = end
+        self._log: LogReader = rules.open_log()
+        self._oldest_ms = self._log.head().oldest_ms
+        self._span_ms = FIRST_SPAN_MS
+        self.left: float = inf
+        self._decode = find_decoder(rules.decoder)
+        self._upto = {p: start.position(p) for p in sorted(partitions)}
+        self._read({p: (upto, end.position(p)) for p, upto in self._upto.items()})
+        self.left = most
+
+    def extend(self) -> bool:
+        """Read a step further back; False if there is no more, or enough was read.
+
+        Raises what reading the log raises.
+        """
+        if self.is_whole or self.left <= 0:
+            return False
+        from_ms = self.from_ms - self._span_ms
+        is_last = self._oldest_ms is None or from_ms <= self._oldest_ms
+        after = dict.fromkeys(self._upto, -1)
+        if not is_last:
+            tail = self._log.tail(from_ms, [*self._upto])
+            after |= dict(zip(tail.partitions, tail.positions, strict=True))
+        if not self._read({p: (after[p], upto) for p, upto in self._upto.items()}):
+            return False
+        self._upto = {p: min(after[p], upto) for p, upto in self._upto.items()}
+        self.from_ms, self._span_ms = from_ms, self._span_ms * _TIMES_FURTHER
+        self.is_whole = is_last
+        return True
+
+    def _read(self, ranges: Ranges) -> bool:
+        """Keep what is in some ranges, nothing if that is more than may be read."""
+        found: list[tuple[str, LoggedTrade]] = []
+        for partition, chunk in self._log.read(ranges):
+            self.left -= len(chunk)
+            if self.left < 0:
+                return False
+            found += self._of_instruments(partition, chunk)
+        for isin, entry in found:
+            self.entries[isin].append(entry)
+        return True
+
+    def _of_instruments(
+        self, partition: int, chunk: Chunk
+    ) -> Iterator[tuple[str, LoggedTrade]]:
+        if self._decode is None:
+            # Text may be written with escapes, too.
+            names = "|".join([*sorted(self._isins), r"\\u"])
+            chunk = select(chunk, pc.match_substring_regex(chunk.payloads, names))
+        if not len(chunk):
+            return
+        rows = trade_rows(
+            *joined([(partition, chunk)]),
+            *(0, self._end.end_ms, self.rules.max_ahead_ms),
+            *(self._decode, self.rules.max_entry_bytes),
+            every_trade=True,
+        )
+        columns = ("key", "append_time", "position", "payload")
+        times = rows["append_time"].cast(pa.int64())
+        lists = (times if n == "append_time" else rows[n] for n in columns)
+        for key, append_us, position, payload in zip(
+            *(column.to_pylist() for column in lists), strict=True
+        ):
+            isin = key.removeprefix(NOT_LAST_PREFIX).removeprefix(CANCEL_PREFIX)
+            if isin.startswith(REFUSED_PREFIX) or isin not in self._isins:
+                continue
+            place = append_us // 1_000, partition, position
+            trade = Trade.from_wire(payload)
+            # A correction is there twice: as a trade, and as what takes one back.
+            if key.startswith(CANCEL_PREFIX) and trade.is_trade:
+                continue
+            yield isin, LoggedTrade(*place, trade)

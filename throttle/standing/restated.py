@@ -1,0 +1,133 @@
+"""A batch with what it takes back: which rows show what, what its books say. Pure.
+
+With the batch's last window an instrument shows its newest trade that stands. That may
+be of a window long before; the trade that the row would have shown is superseded then.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from throttle.contract.ledger import NOTHING, Turnover
+from throttle.contract.row_sums import Amounts
+from throttle.contract.snapshot import Row
+from throttle.contract.trade_order import NO_VERSION, REVISION_CHARS
+from throttle.standing.look_back import LookBack
+from throttle.standing.settled import LoggedTrade, Settled, settle
+from throttle.window.batch import Batch, BatchWindow, PartitionCount
+
+NO_TRADES = b"0,0,0,,"
+"""What a row says that stands for no trade, in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restated:
+    """What becomes of an instrument some of whose trades a batch takes back.
+
+    ``taken_back`` are the trades that it takes back, those that were taken back before
+    not among them. ``gone`` are, without revision, the versions of all that do not
+    stand. Its row ``is_own`` if it shows a trade of its own window.
+    """
+
+    settled: Settled
+    taken_back: tuple[LoggedTrade, ...]
+    gone: frozenset[bytes]
+    is_own: bool
+
+
+NOTHING_RESTATED: Mapping[str, Restated] = {}
+
+
+def settle_batch(batch: Batch, look: LookBack) -> dict[str, Settled]:
+    """Look back until it is known what stands, or the log, or the bound, ends."""
+    while True:
+        settled = {isin: settle(found) for isin, found in look.entries.items()}
+        if all(_is_known(batch, one, look) for one in settled.values()):
+            return settled
+        if not look.extend():
+            return settled
+
+
+def _is_known(batch: Batch, settled: Settled, look: LookBack) -> bool:
+    """Tell whether what is older cannot change which trade is the newest."""
+    if any(_is_of(batch, entry) for entry in settled.unknown):
+        return False
+    newest, ahead_ms = settled.newest, look.rules.max_ahead_ms
+    # No trade is further than that ahead of its entry's stamp.
+    return newest is not None and newest.trade.time_us > 1_000 * (
+        look.from_ms + ahead_ms
+    )
+
+
+def restate(
+    batch: Batch, settled: Mapping[str, Settled]
+) -> tuple[Batch, dict[str, Restated]]:
+    """Return the batch as it is to be published, and what it takes back."""
+    rows = dict(batch.windows[-1].rows)
+    partitions = batch.end.partitions
+    counts = {
+        p: replace(count, traded=dict(count.traded))
+        for p, count in zip(partitions, batch.counts, strict=True)
+    }
+    restated: dict[str, Restated] = {}
+    for isin, of_it in sorted(settled.items()):
+        now = [one for one in of_it.taken_back if _is_of(batch, one.by)]
+        for one in now:
+            counts[one.by.partition].taken_back += 1
+        for entry in of_it.unknown:
+            counts[entry.partition].unknown_target += _is_of(batch, entry)
+        if not now:
+            continue
+        newest, placed = of_it.newest, rows.get(isin)
+        row = _row_of(isin, newest, placed)
+        is_own = newest is not None and _is_of_last_window(batch, newest)
+        if placed is not None and placed[1].version != NO_VERSION:
+            _count_shown(counts[placed[0]], placed[1], -1)
+        if newest is not None and is_own:
+            _count_shown(counts[newest.partition], row, 1)
+        partition = now[0].by.partition if placed is None else placed[0]
+        if newest is not None and is_own:
+            partition = newest.partition
+        rows[isin] = partition, row
+        gone = frozenset(one.trade.version[REVISION_CHARS:] for one in of_it.taken_back)
+        trades = tuple(one.trade for one in now)
+        restated[isin] = Restated(of_it, trades, gone, is_own)
+    windows = [*batch.windows[:-1], BatchWindow(batch.end.end_ms, rows)]
+    counted = [counts[p] for p in partitions]
+    return replace(batch, windows=windows, counts=counted), restated
+
+
+def _is_of(batch: Batch, entry: LoggedTrade) -> bool:
+    p = entry.partition
+    return batch.start.position(p) < entry.position <= batch.end.position(p)
+
+
+def _is_of_last_window(batch: Batch, entry: LoggedTrade) -> bool:
+    others_end_ms = batch.start.end_ms
+    if len(batch.windows) > 1:
+        others_end_ms = batch.windows[-2].end_ms
+    return _is_of(batch, entry) and entry.append_ms >= others_end_ms
+
+
+def _row_of(
+    isin: str, newest: LoggedTrade | None, placed: tuple[int, Row] | None
+) -> Row:
+    """Return the row that shows the newest trade that stands, none if none does."""
+    version = NO_VERSION if newest is None else newest.version
+    if placed is None:
+        sums = NO_TRADES
+    elif placed[1].version == version:
+        return placed[1]
+    else:
+        sums = placed[1].row_sums.encode()
+    return Row(isin, version, sums, b"" if newest is None else newest.trade.to_row())
+
+
+def _count_shown(count: PartitionCount, row: Row, number: int) -> None:
+    """Count a trade of the window as shown (1), or as superseded (-1)."""
+    own = Amounts.of_body(row.body)
+    if own is None:
+        return
+    count.superseded -= number
+    moved = Turnover(number * own.volume, number * own.value)
+    shown, rest = (count.traded.get(n, NOTHING) for n in ("shown", "superseded"))
+    count.traded |= {"shown": shown.plus(*moved), "superseded": rest.minus(moved)}

@@ -1,0 +1,87 @@
+"""Which of an instrument's trades stand, by the entries of the log. Pure.
+
+An entry takes back the newest trade before it that has the number it names, and stands;
+where the log holds that trade more than once, as after a feed's second attempt, all of
+it. A trade that corrects another one takes that back, and stands itself.
+"""
+
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import NamedTuple
+
+from ingest.trade import Trade
+from throttle.contract.row_sums import Amounts
+from throttle.contract.trade_order import encode_version
+
+
+class LoggedTrade(NamedTuple):
+    """An entry of the log that is a trade, or takes one back; and its place."""
+
+    append_ms: int
+    partition: int
+    position: int
+    trade: Trade
+
+    @property
+    def version(self) -> bytes:
+        """Its version (``trade_order.py``), as of an instrument never taken back."""
+        return encode_version(*self.trade.version, self.position)
+
+    @property
+    def amounts(self) -> Amounts:
+        """What it adds to volume, value and range."""
+        trade = self.trade
+        return Amounts.of_trade(trade.price, trade.size, trade.updates)
+
+
+class TakenBack(NamedTuple):
+    """A trade that does not stand, and the entry that says so."""
+
+    trade: LoggedTrade
+    by: LoggedTrade
+
+
+class Settled(NamedTuple):
+    """What became of the entries of an instrument.
+
+    ``unknown`` are those that name a trade that is not among the entries before them.
+    """
+
+    standing: list[LoggedTrade]
+    taken_back: list[TakenBack]
+    unknown: list[LoggedTrade]
+
+    @property
+    def newest(self) -> LoggedTrade | None:
+        """The newest standing trade that counts for the last price, if there is one.
+
+        Of two that are equal, the one of the greater partition.
+        """
+        of_last = (one for one in self.standing if one.trade.updates.last)
+        place = attrgetter("version", "partition")
+        return max(of_last, key=place, default=None)
+
+
+def settle(entries: Iterable[LoggedTrade]) -> Settled:
+    """Say what became of an instrument's entries, in any order."""
+    standing: dict[int, list[LoggedTrade]] = {}
+    taken_back: list[TakenBack] = []
+    unknown: list[LoggedTrade] = []
+    for entry in sorted(entries, key=lambda one: one[:3]):
+        trade = entry.trade
+        if (number := trade.takes_back) is not None:
+            known = standing.get(number, [])
+            newest = max((one.trade.version for one in known), default=None)
+            if newest is None:
+                unknown.append(entry)
+            else:
+                gone = [one for one in known if one.trade.version == newest]
+                taken_back += [TakenBack(one, entry) for one in gone]
+                standing[number] = [one for one in known if one not in gone]
+        if trade.is_trade:
+            standing.setdefault(trade.seq, []).append(entry)
+    return Settled(
+        [one for of_number in standing.values() for one in of_number],
+        taken_back,
+        unknown,
+    )
