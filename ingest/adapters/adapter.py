@@ -63,6 +63,30 @@ class ExchangeTrade(NamedTuple):
     """Its sale conditions: the adapter's table says what it counts for by them."""
 
 
+class ExchangeCancel(NamedTuple):
+    """An exchange takes a trade back: the one with this ``number`` in ``series``.
+
+    ``time_us`` is when it said so, by its clock. A trade that this feed has not
+    appended cannot be taken back: that is counted (``intake.CANCEL_NOT_APPLIED``).
+    """
+
+    symbol: str
+    time_us: int
+    number: int
+    series: str = ""
+    extra: Mapping[str, Any] = {}
+
+
+class ExchangeCorrection(NamedTuple):
+    """A trade that takes the place of the one with this ``number`` in its series.
+
+    Where numbers are ``UNIQUE`` it gets that one's time and number in the log, too.
+    """
+
+    number: int
+    trade: ExchangeTrade
+
+
 class Skip(NamedTuple):
     """A frame, or a part of one, that is no trade. Counted under ``name``."""
 
@@ -121,6 +145,8 @@ class TurnedAway(NamedTuple):
 
 Piece = (
     ExchangeTrade
+    | ExchangeCancel
+    | ExchangeCorrection
     | Skip
     | InvalidTrade
     | InstrumentDay

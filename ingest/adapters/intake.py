@@ -8,6 +8,8 @@ from typing import Any
 
 from ingest.adapters.adapter import (
     Adapter,
+    ExchangeCancel,
+    ExchangeCorrection,
     ExchangeTrade,
     Frame,
     InstrumentDay,
@@ -29,10 +31,15 @@ from ingest.instrument_table.day_facts import DayNews
 from ingest.instrument_table.instrument_entry import BadInstruments
 from ingest.sources.event import Refusals
 from ingest.trade import MAX_SEQ, InvalidTrade, Trade
+from tickthrottle_client.taking_back_v1 import CANCELS, CORRECTS
 from tickthrottle_client.trade_v1 import check_integer
 
 NOT_ASKED = "not_asked"
 """A trade of a symbol that nobody subscribed to: skipped."""
+
+CANCEL_NOT_APPLIED = "cancel_not_applied"
+CORRECTION_NOT_APPLIED = "correction_not_applied"
+"""It names a trade that this feed has not appended, or does not remember: skipped."""
 
 REST_OF_FRAME = "rest_of_frame"
 """What is behind the record at which an adapter's ``decode`` raised: skipped."""
@@ -201,6 +208,10 @@ class Intake:
         kind = type(piece)
         if kind is ExchangeTrade:
             self._take(piece, now_us, entries)
+        elif kind is ExchangeCancel:
+            self._cancel(piece, entries)
+        elif kind is ExchangeCorrection:
+            self._correct(piece, now_us, entries)
         elif kind is InstrumentDay:
             self._note_day(piece)
         elif kind is Skip:
@@ -246,12 +257,8 @@ class Intake:
             self._skip("day_unread")
 
     def _take(self, traded: ExchangeTrade, now_us: int, entries: list[Entry]) -> None:
-        isin = self._keys.get(traded.symbol)
+        isin = self._key_of(traded.symbol)
         if isin is None:
-            self.counts.left += 1
-            if len(self.counts.strangers) < SHOWN_SYMBOLS:
-                self.counts.strangers[str(traded.symbol)[:MAX_TEXT_CHARS]] = None
-            self._skip(NOT_ASKED)
             return
         if traded.sent_us is not None:
             self.clock.note(traded.sent_us, now_us)
@@ -269,11 +276,79 @@ class Intake:
             time_us=trade.time_us,
             price=trade.price,
             now_us=now_us,
+            seq=trade.seq,
         ):
-            trade = self._in_order(trade)
-            if self._sales is not None and traded.sale is not None:
-                trade = self._sales.apply(trade, traded.sale)
-            entries.append((isin, trade.to_wire()))
+            self._append(self._in_order(trade), traded, entries)
+
+    def _append(
+        self, trade: Trade, traded: ExchangeTrade, entries: list[Entry]
+    ) -> None:
+        if self._sales is not None and traded.sale is not None:
+            trade = self._sales.apply(trade, traded.sale)
+        entries.append((trade.isin, trade.to_wire()))
+
+    def _key_of(self, symbol: str) -> str | None:
+        """Return the ISIN of a symbol; one that nobody asked for is counted."""
+        isin = self._keys.get(symbol)
+        if isin is None:
+            self.counts.left += 1
+            if len(self.counts.strangers) < SHOWN_SYMBOLS:
+                self.counts.strangers[str(symbol)[:MAX_TEXT_CHARS]] = None
+            self._skip(NOT_ASKED)
+        return isin
+
+    def _cancel(self, cancel: ExchangeCancel, entries: list[Entry]) -> None:
+        isin = self._key_of(cancel.symbol)
+        if isin is None:
+            return
+        which = cancel.symbol, cancel.number, cancel.series
+        version = self.numbers.version_of(*which)
+        if version is None:
+            self._skip(CANCEL_NOT_APPLIED)
+            return
+        fields = {
+            "isin": isin,
+            "time": cancel.time_us,
+            CANCELS: version[1],
+            "venue": self._venue,
+            "symbol": cancel.symbol,
+        }
+        try:
+            entry = _with_extra(fields, cancel.extra)
+        except InvalidTrade as error:
+            self.refuse(error)
+            return
+        if self.numbers.take_back(*which):
+            entries.append((isin, entry.to_wire()))
+        else:
+            self.numbers.repeated += 1
+
+    def _correct(
+        self, correction: ExchangeCorrection, now_us: int, entries: list[Entry]
+    ) -> None:
+        traded, number = correction.trade, correction.number
+        isin = self._key_of(traded.symbol)
+        if isin is None:
+            return
+        version = self.numbers.version_of(traded.symbol, number, traded.series)
+        if version is None or traded.number is None:
+            self._skip(CORRECTION_NOT_APPLIED)
+            return
+        try:
+            trade = self._check(isin, traded, now_us)
+        except InvalidTrade as error:
+            self.refuse(error)
+            return
+        if self._numbering is Numbering.UNIQUE:
+            trade = replace(trade, time_us=version[0], seq=version[1])
+        stood = self.numbers.put_in_place(
+            *(traded.symbol, number, traded.series, traded.number, trade.version)
+        )
+        if stood is None:
+            return
+        if stood:
+            trade = replace(trade, extra={CORRECTS: version[1], **trade.extra})
+        self._append(trade, traded, entries)
 
     def _in_order(self, trade: Trade) -> Trade:
         """Return a trade that is newer than those of its time that came before.
@@ -305,18 +380,23 @@ class Intake:
             # Grows from one trade to the next, and from one run to the next, too.
             self._arrived_us = max(self._arrived_us + 1, now_us)
             fields["seq"] = self._arrived_us
-        for name, value in traded.extra.items():
-            if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
-                rule = f"has over {MAX_TEXT_CHARS} characters"
-                raise InvalidTrade("bad_field", name, value, rule)
-            # None takes the place of what the feed itself says.
-            fields.setdefault(name, value)
-        return Trade.from_fields(fields)
+        return _with_extra(fields, traded.extra)
 
     def _skip(self, name: str) -> None:
         skipped = self.counts.skipped
         is_known = name in skipped or len(skipped) < MOST_SKIP_NAMES
         skipped[name if is_known else OTHER_SKIPS] += 1
+
+
+def _with_extra(fields: dict[str, Any], extra: Mapping[str, Any]) -> Trade:
+    """Return a checked trade of fields, and of what else an exchange says of it."""
+    for name, value in extra.items():
+        if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
+            rule = f"has over {MAX_TEXT_CHARS} characters"
+            raise InvalidTrade("bad_field", name, value, rule)
+        # None takes the place of what the feed itself says.
+        fields.setdefault(name, value)
+    return Trade.from_fields(fields)
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from ingest.adapters.adapter import Numbering
 
+Version = tuple[int, int]
+"""Time and number of a trade in the log: ``Trade.version``."""
+
 REMEMBERED = 131_072
 """Trades remembered of all symbols together; they share them equally."""
 
@@ -57,19 +60,29 @@ class _Memory:
     those that come again after them.
     """
 
-    times: dict[object, int] = field(default_factory=dict)
-    order: deque[tuple[object, int]] = field(default_factory=deque)
+    versions: dict[object, Version] = field(default_factory=dict)
+    order: deque[tuple[object, int, int]] = field(default_factory=deque)
+    taken_back: set[object] = field(default_factory=set)
     horizon_us: int = -1
     highest: int = -1
 
-    def add(self, identity: object, number: int, time_us: int, room: int) -> None:
-        """Remember a trade in place of the oldest."""
-        self.times[identity] = time_us
-        self.order.append((identity, number))
+    def add(
+        self,
+        identity: object,
+        number: int,
+        time_us: int,
+        version: Version,
+        room: int,
+    ) -> None:
+        """Remember a trade in place of the oldest; ``time_us`` is when it was seen."""
+        self.versions[identity] = version
+        self.order.append((identity, number, time_us))
         if len(self.order) > room:
-            forgotten, number = self.order.popleft()
-            self.horizon_us = max(self.horizon_us, self.times.pop(forgotten))
+            forgotten, number, time_us = self.order.popleft()
+            self.horizon_us = max(self.horizon_us, time_us)
             self.highest = max(self.highest, number)
+            del self.versions[forgotten]
+            self.taken_back.discard(forgotten)
 
 
 class TradeNumbers:
@@ -102,11 +115,13 @@ class TradeNumbers:
         time_us: int = 0,
         price: str = "",
         now_us: int | None = None,
+        seq: int = 0,
     ) -> bool:
         """Tell whether a trade is new, and remember it.
 
         ``size`` is the trade's, for cumulative numbers; 0 if it is no whole number.
-        ``time_us`` and ``price`` are the trade's, ``now_us`` is when it came.
+        ``time_us`` and ``price`` are the trade's, ``now_us`` is when it came, ``seq``
+        its number in the log.
         """
         if number is None or self._numbering is Numbering.NONE:
             return True
@@ -117,25 +132,76 @@ class TradeNumbers:
             self.repeated += not is_new
             return is_new
         if self._numbering is Numbering.UNIQUE:
-            identity: object = (series, number) if series else number
+            identity = _unique(number, series)
         else:
             identity = (number, time_us, price, size)
-        is_new = self._is_unknown(symbol, identity, number, seen_us)
+        version = time_us, seq
+        is_new = self._is_unknown(symbol, identity, number, seen_us, version)
         if is_new and self._numbering is Numbering.CUMULATIVE:
             self._note_volume(symbol, series, number, size)
         self.repeated += not is_new
         return is_new
 
+    def version_of(self, symbol: str, number: int, series: str = "") -> Version | None:
+        """Return what a trade is in the log; None if it is not known.
+
+        Numbers that go up by one are those of the log: the time of such a trade is 0.
+        """
+        if self._numbering is Numbering.BY_ONE:
+            return 0, number
+        memory = self._memories.get(symbol)
+        if memory is None or self._numbering is not Numbering.UNIQUE:
+            return None
+        return memory.versions.get(_unique(number, series))
+
+    def take_back(self, symbol: str, number: int, series: str = "") -> bool:
+        """Note that a trade does not stand any more; False if that was known."""
+        memory = self._memories.get(symbol)
+        if memory is None:
+            return True
+        identity = _unique(number, series)
+        if identity in memory.taken_back:
+            return False
+        if identity in memory.versions:
+            memory.taken_back.add(identity)
+        return True
+
+    def put_in_place(
+        self, symbol: str, number: int, series: str, by: int, version: Version
+    ) -> bool | None:
+        """Note that trade ``by`` stands in the place of another one, as ``version``.
+
+        Return whether that one stood until now; None if ``by`` is known.
+        """
+        if self._numbering is Numbering.BY_ONE:
+            is_new = by == number or self._is_next(symbol, series, by, version[0])
+            self.repeated += not is_new
+            return is_new or None
+        identity = _unique(by, series)
+        if by != number and not self._is_unknown(
+            symbol, identity, by, version[0], version
+        ):
+            self.repeated += 1
+            return None
+        stood = self.take_back(symbol, number, series)
+        self._memories[symbol].taken_back.discard(identity)
+        return stood
+
     def _is_unknown(
-        self, symbol: str, identity: object, number: int, time_us: int
+        self,
+        symbol: str,
+        identity: object,
+        number: int,
+        time_us: int,
+        version: Version,
     ) -> bool:
         memory = self._memories.get(symbol)
         if memory is None:
             memory = self._memories[symbol] = _Memory()
-        if identity in memory.times:
+        if identity in memory.versions:
             return False
         if time_us > memory.horizon_us:
-            memory.add(identity, number, time_us, self._room)
+            memory.add(identity, number, time_us, version, self._room)
             return True
         if self._numbering is Numbering.CUMULATIVE and number <= memory.highest:
             # Its volume was passed when that time was.
@@ -223,3 +289,8 @@ class TradeNumbers:
             self.gap_count += 1
             self.last_gap = NumberStep(symbol, line.highest, before)
         line.highest = number
+
+
+def _unique(number: int, series: str) -> object:
+    """Return what a trade is known by where no number comes twice in a series."""
+    return (series, number) if series else number

@@ -6,10 +6,13 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from json import dumps
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from ingest.adapters.adapter import (
     Adapter,
     BadChoice,
+    ExchangeCancel,
+    ExchangeCorrection,
     ExchangeTrade,
     Frame,
     Limit,
@@ -27,6 +30,8 @@ from ingest.adapters.adapter import (
 from ingest.conditions.sale_rules import Sale
 from ingest.trade import InvalidTrade
 
+_NEW_YORK = ZoneInfo("America/New_York")
+_HOUR_US = 3_600_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_FORM = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
@@ -34,8 +39,6 @@ _TIME_FORM = re.compile(
 _SEPARATORS = re.compile("[-/_ ]")
 _TICKER_FORM = re.compile(r"[0-9A-Z]+(?:\.[0-9A-Z]+)*", re.ASCII)
 _AVERAGE_PRICE = "W"
-CANCEL = "cancel_not_applied"
-CORRECTION = "correction_not_applied"
 _KEY_CODES = {401, 402, 404}
 _FOR_GOOD = {400, 405, 409, 410}
 _LIMIT_CODES = {406, 407}
@@ -93,9 +96,10 @@ class Alpaca(Adapter):
             yield from self._unknown(message.get("trades"))
         elif kind == "error":
             yield _error(message)
-        elif kind in ("c", "x"):
-            # A trade that was corrected or cancelled: what was published stays.
-            yield Skip(CORRECTION if kind == "c" else CANCEL)
+        elif kind == "c":
+            yield _correction(message)
+        elif kind == "x":
+            yield _cancel(message)
         elif isinstance(kind, str):
             yield Skip("no_trade", may_be_trade=True)
         else:
@@ -125,20 +129,42 @@ def _trade(message: Mapping[str, Any]) -> ExchangeTrade:
     conditions = message.get("c")
     if isinstance(conditions, list) and all(isinstance(c, str) for c in conditions):
         extra["conditions"] = " ".join(conditions)
-    stamp = field(message, "t", str)
-    time_us = _time_us(stamp)
+    time_us = _time_us(field(message, "t", str))
     return ExchangeTrade(
         field(message, "S", str),
         time_us,
         field(message, "p", (str, int)),
         field(message, "s", (str, int)),
         field(message, "i", int),
-        _series(extra.get("exchange", ""), stamp[:10]),
+        _series(extra.get("exchange", ""), time_us // _HOUR_US),
         extra,
         # The exchange stamps nothing else; the way here is in it.
         time_us,
         Sale(_codes(conditions, extra), extra.get("tape"), extra.get("exchange")),
     )
+
+
+def _cancel(message: Mapping[str, Any]) -> ExchangeCancel:
+    time_us = _time_us(field(message, "t", str))
+    exchange = field(message, "x", str)
+    return ExchangeCancel(
+        field(message, "S", str),
+        time_us,
+        field(message, "i", int),
+        _series(exchange, time_us // _HOUR_US),
+        {"exchange": exchange},
+    )
+
+
+def _correction(message: Mapping[str, Any]) -> ExchangeCorrection:
+    # The trade as it is now, under the names that a trade has.
+    now = {
+        "i": field(message, "ci", int),
+        "p": field(message, "cp", (str, int)),
+        "s": field(message, "cs", (str, int)),
+        "c": message.get("cc"),
+    }
+    return ExchangeCorrection(field(message, "oi", int), _trade({**message, **now}))
 
 
 def _codes(conditions: object, extra: Mapping[str, str]) -> object:
@@ -153,8 +179,12 @@ def _codes(conditions: object, extra: Mapping[str, str]) -> object:
 
 
 @lru_cache(maxsize=64)
-def _series(exchange: str, day: str) -> str:
-    """Return what ids are unique in: an exchange's day. One text for all of them."""
+def _series(exchange: str, hour: int) -> str:
+    """Return what ids are unique in: an exchange's day. One text for all of them.
+
+    A day of New York has all of a session, and what is taken back of it.
+    """
+    day = datetime.fromtimestamp(hour * 3600, _NEW_YORK).date()
     return f"{exchange}/{day}"
 
 

@@ -134,6 +134,22 @@ def test_what_is_accepted_is_in_the_log(plain: Intake, client: redis.Redis) -> N
     assert logged(client)[3:] == lines.split(b"\n")
 
 
+def test_a_trade_is_taken_back_over_http(plain: Intake, client: redis.Redis) -> None:
+    cancel = {"isin": ISIN, "time": NOW_US, "cancels": 1}
+    correction = make_fields(5, corrects=2)
+    told = plain.post([cancel, correction, make_fields(6, cancels=1)])
+    assert (told.body["accepted"], told.body["refused"]) == (2, 1)
+    assert "cancels is no trade" in told.body["refusals"][0]["message"]
+    found = [orjson.loads(payload) for payload in logged(client)]
+    assert [(e.get("cancels"), e.get("corrects")) for e in found] == [
+        *((1, None), (None, 2))
+    ]
+    # Who sends entries as the log wants them says a cancel likewise.
+    line = orjson.dumps(cancel)
+    assert plain.post(line, content_type="application/x-ndjson").body["accepted"] == 1
+    assert orjson.loads(logged(client)[-1])["cancels"] == 1
+
+
 def test_a_key_seen_again_gets_the_same_answer(
     plain: Intake, client: redis.Redis
 ) -> None:

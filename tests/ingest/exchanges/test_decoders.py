@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ingest.adapters.adapter import (
     Adapter,
     AdapterFault,
+    ExchangeCancel,
     ExchangeTrade,
     Frame,
     InstrumentDay,
@@ -224,8 +225,13 @@ def test_a_trade_of_upbit_as_documented() -> None:
             Reconnect("code -1003: Too many requests", is_rate_limit=True),
         ),
         (Binance, '{"code":-1001,"msg":"Internal"}', Told("code -1001: Internal")),
-        (Alpaca, '[{"T":"c","S":"AAPL"}]', Skip("correction_not_applied")),
-        (Alpaca, '[{"T":"x","S":"AAPL"}]', Skip("cancel_not_applied")),
+        (
+            Alpaca,
+            '[{"T":"x","S":"AAPL","i":9,"x":"V","t":"2026-11-25T15:00:06Z"}]',
+            ExchangeCancel(
+                *("AAPL", 1_795_618_806_000_000, 9, "V/2026-11-25", {"exchange": "V"})
+            ),
+        ),
         (Alpaca, '[{"T":"q","S":"AAPL"}]', OTHER_EVENT),
         (
             Alpaca,

@@ -136,7 +136,7 @@ A = "a/a{}.raw.gz".format
         (Binance, "14_binance_microseconds", 0, 2),
         (Binance, "15_binance_aggtrade_and_zero", 0, 2),
         (Alpaca, "16_alpaca_conditions", 5, 0),
-        (Alpaca, "17_alpaca_correction_cancel", 1, 0),
+        (Alpaca, "17_alpaca_correction_cancel", 3, 0),
         (Alpaca, "18_alpaca_fraction_size_string_id", 3, 2),
         (Alpaca, "19_alpaca_msgpack_errors", 1, 1),
         (Kis, "21_kis_hour_five_digits", 1, 1),
@@ -263,10 +263,35 @@ def test_a_table_that_cannot_be_used_ends_the_feed(redis_url: str) -> None:
     assert str(error).startswith("feed alpaca: conditions 'none': is no table; there")
 
 
-def test_cancels_and_corrections_are_told_as_not_applied(player: Player) -> None:
+def test_a_cancel_and_a_correction_take_the_trade_back(player: Player) -> None:
+    """The correction comes after the cancel: it is all that stands."""
     played = player.play(Alpaca, A("17_alpaca_correction_cancel"))
-    not_applied = {"cancel_not_applied": 1, "correction_not_applied": 1}
-    assert played.account["skipped"] == not_applied
+    of = {str(t.get("price")): t for t in played.trades}
+    trade, cancel, correction = of["999.0"], of["None"], of["230.2"]
+    assert cancel["cancels"] == trade["seq"]
+    assert (trade["trade_id"], correction["trade_id"]) == (10, 11)
+    assert (correction["time"], correction["seq"]) == (trade["time"], trade["seq"])
+    assert played.account["skipped"] == {}
+
+
+def test_what_is_taken_back_after_midnight_utc_is_of_the_same_session(
+    player: Player,
+) -> None:
+    """A cancel and a correction of trades of the evening in New York."""
+    of = {"S": "AAPL", "x": "V"}
+    trade = {"T": "t", **of, "p": 230.1, "s": 100, "t": "2026-11-25T23:59:59Z"}
+    later = {**of, "t": "2026-11-26T00:10:00Z"}
+    rows = [
+        *({**trade, "i": n} for n in (1, 2)),
+        {"T": "x", **later, "i": 1, "a": "E"},
+        {"T": "c", **later, "oi": 2, "ci": 3, "cp": 230.25, "cs": 10, "cc": ["@"]},
+    ]
+    played = player.play_frames(Alpaca, "AAPL", json.dumps(rows))
+    numbers = {t["trade_id"]: t["seq"] for t in played.trades if "price" in t}
+    [cancel] = (t for t in played.trades if "price" not in t)
+    [correction] = (t for t in played.trades if "corrects" in t)
+    assert (cancel["cancels"], correction["corrects"]) == (numbers[1], numbers[2])
+    assert (played.account["skipped"], played.refused) == ({}, {})
 
 
 def test_a_bad_record_of_alpaca_costs_itself(player: Player) -> None:
@@ -435,5 +460,7 @@ def test_cancels_among_trades_leave_the_trades(player: Player) -> None:
     cancel = {"T": "x", "S": "BRK.B", "i": 1, "x": "V", "a": "E", "t": stamp}
     frame = json.dumps([{**trade, "i": 1}, cancel, {**trade, "i": 2}])
     played = player.play_frames(Alpaca, "brk-b", frame)
-    assert [t["trade_id"] for t in played.trades] == [1, 2]
-    assert played.account["skipped"] == {"cancel_not_applied": 1}
+    first, second = (t for t in played.trades if "price" in t)
+    assert (first["trade_id"], second["trade_id"]) == (1, 2)
+    [cancel] = (t for t in played.trades if "price" not in t)
+    assert cancel["cancels"] == first["seq"]

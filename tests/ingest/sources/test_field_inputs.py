@@ -398,6 +398,19 @@ def test_a_cancel_goes_into_the_log_and_may_be_left_out() -> None:
     assert refusals.left_out == {"type=cancel": 1, "size~~-": 1}
 
 
+def test_a_feed_may_name_what_it_takes_back_in_its_own_words(tmp_path: Path) -> None:
+    """A column for cancels, empty where a row is a trade; a wrong name says which."""
+    path = lines(
+        tmp_path,
+        "isin,time,seq,price,size,erroneous_trade_id",
+        f"{SAMSUNG},{NOW_US},7,100,1,",
+        f"{SAMSUNG},{NOW_US},8,,,7",
+    )
+    trades, refusals = ingest(path, map="cancels=erroneous_trade_id")
+    assert [(trade.seq, trade.takes_back) for trade in trades] == [(7, None), (8, 7)]
+    assert refusals.total == 0
+
+
 @pytest.mark.parametrize(
     ("time", "rule"),
     [
