@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from archive.account import Place
 from archive.archive_metrics import ArchiveMetrics
 from archive.archiver import Archiver
-from archive.bar_account import BarKey
+from archive.bar_account import BarKey, Edition
 from archive.contract.archive_gap import ArchiveGap
 from archive.contract.segment import BadEpoch, Product, Segment
 from archive.master.instrument_versions import InstrumentVersions
@@ -58,7 +58,7 @@ class ArchiveCounts(Protocol):
 
     def rows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int]]: ...
 
-    def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, int]: ...
+    def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, Edition]: ...
 
     def bar_counts(self, first_ms: int, last_ms: int) -> dict[int, int]: ...
 

@@ -11,6 +11,9 @@ from throttle.contract.bars import Bar
 BarKey = tuple[str, int, int]
 """An ISIN, the start of a bar, and how long it is, ms."""
 
+Edition = tuple[int, int]
+"""Which of two states of a bar is newer: ``Bar.edition``."""
+
 DayAndWidth = tuple[date, int]
 """A day, and how long its bars are, ms."""
 
@@ -51,13 +54,13 @@ class BarAccount:
 def account_for_bars(
     log: Iterable[LoggedBatch],
     coverage: Coverage,
-    stored: Mapping[BarKey, int],
+    stored: Mapping[BarKey, Edition],
     kept: Mapping[DayAndWidth, int],
     gaps: Iterable[ArchiveGap] = (),
 ) -> BarAccount:
     """Compare the bars of the log with those that are stored, each once.
 
-    ``stored`` has how many trades each stored bar has, at least of those in the log;
+    ``stored`` has the edition of each stored bar, at least of those in the log;
     ``kept`` how many bars there are in all. Entries behind the newest stored one wait;
     others that are missing are a difference, but for those before the oldest one.
     """
@@ -66,13 +69,13 @@ def account_for_bars(
     newest = max((n for n, there in enumerate(is_there) if there), default=-1)
     oldest = is_there.index(True) if newest >= 0 else 0
     found = BarAccount()
-    due: dict[BarKey, int] = {}
+    due: dict[BarKey, Edition] = {}
     waiting: set[BarKey] = set()
     for n, entry in enumerate(entries):
-        keys = {_key_of(bar): bar.trades for bar in entry.bars}
+        keys = {_key_of(bar): bar.edition for bar in entry.bars}
         if is_there[n]:
-            for key, trades in keys.items():
-                due[key] = max(trades, due.get(key, 0))
+            for key, edition in keys.items():
+                due[key] = max(edition, due.get(key, edition))
         elif n > newest:
             waiting |= keys.keys()
         elif n > oldest:
@@ -82,13 +85,13 @@ def account_for_bars(
             )
     for key in waiting - due.keys():
         _counts(found, key).waiting += 1
-    for key, trades in due.items():
+    for key, edition in due.items():
         counts = _counts(found, key)
         counts.logged += 1
-        if stored.get(key, 0) >= trades:
+        if key in stored and stored[key] >= edition:
             counts.stored += 1
         else:
-            found.problems.append(_lacking(key, trades, stored.get(key)))
+            found.problems.append(_lacking(key, edition, stored.get(key)))
     for place, count in kept.items():
         found.days.setdefault(place, BarCounts()).kept = count
     found.days = dict(sorted(found.days.items()))
@@ -108,10 +111,17 @@ def _counts(found: BarAccount, key: BarKey) -> BarCounts:
     return found.days.setdefault(place, BarCounts())
 
 
-def _lacking(key: BarKey, trades: int, stored: int | None) -> str:
+def _lacking(key: BarKey, published: Edition, stored: Edition | None) -> str:
     isin, start_ms, width_ms = key
-    has = "it is not stored" if stored is None else f"the stored one has {stored:,}"
+    has = "it is not stored"
+    if stored is not None:
+        has = f"the stored one is {_words(stored)}"
     return (
         f"bar of {isin} that begins at {start_ms}, {width_ms} ms: it was published "
-        f"with {trades:,} trades, {has}"
+        f"as {_words(published)}, {has}"
     )
+
+
+def _words(edition: Edition) -> str:
+    revision, trades = edition
+    return f"revision {revision:,} with {trades:,} trades"

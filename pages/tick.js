@@ -168,9 +168,11 @@ export function isOlder(item, known) {
   return item.time < known.time || (item.time === known.time && item.seq < known.seq);
 }
 
-// A bar only ever gains trades, and is closed once.
+// Between two revisions a bar only gains trades, and it is closed once.
 export function isOlderBar(bar, known) {
-  return bar.trades < known.trades || (bar.trades === known.trades && bar.closed < known.closed);
+  const step =
+    bar.revision - known.revision || bar.trades - known.trades || bar.closed - known.closed;
+  return step < 0;
 }
 
 // Keys, one or many, as a list.

@@ -12,7 +12,15 @@ import pyarrow.compute as pc
 
 from archive.contract.archive_gap import ArchiveGap, find_gaps
 from archive.contract.segment import Segment, span_of
-from archive.parquet.bar_table import BARS, KEY, PRICES, SUMS
+from archive.parquet.bar_table import (
+    BAR_ORDER,
+    BARS,
+    EDITION,
+    KEY,
+    PRICES,
+    SUMS,
+    newest_bars,
+)
 from archive.parquet.changing_files import ChangingFiles
 from archive.parquet.checked_file import CheckedFile
 from archive.parquet.segment_files import BARS_FILE, BarFiles
@@ -27,7 +35,7 @@ from throttle.contract.bars import Bar, newer
 MOST_DAYS = 370
 """This many days one question looks at, at most: a year and some."""
 
-_COUNTED = [*KEY, "trades"]
+_COUNTED = [*KEY, *EDITION]
 
 
 class BarReader:
@@ -104,7 +112,7 @@ class BarReader:
         return self._files.steadily(read)
 
     def table(self, first_ms: int, last_ms: int) -> pa.Table:
-        """Return ``isin``, ``start``, ``width_ms`` and ``trades`` of bars, each once.
+        """Return the columns of ``KEY`` and ``EDITION`` of bars, each once, the newest.
 
         Of those that end within these bounds; ``start`` is milliseconds since 1970.
         """
@@ -126,8 +134,7 @@ class BarReader:
             found = found.set_column(1, "start", start).filter(
                 pc.and_(pc.greater_equal(end, first_ms), pc.less_equal(end, last_ms))
             )
-            most = found.group_by(list(KEY)).aggregate([("trades", "max")])
-            return most.rename_columns([*KEY, "trades"])
+            return newest_bars(found.sort_by(BAR_ORDER))
 
         return self._files.steadily(read)
 

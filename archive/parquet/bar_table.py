@@ -35,12 +35,15 @@ BARS = pa.schema(
 )
 """One line a bar and entry of the bar log that has it. ``volume`` and ``value`` are
 null if the sum did not fit, prices where no trade counts for them. Of several lines of
-``KEY`` the one with the most ``trades`` is the bar (``bars.newer``).
+``KEY`` the one with the greatest ``EDITION`` is the bar (``bars.newer``).
 """
 
 KEY = ("isin", "start", "width_ms")
 
-BAR_ORDER = [(name, "ascending") for name in (*KEY, "trades")]
+EDITION = ("revision", "trades")
+"""The columns by which one state of a bar is newer than another (``Bar.edition``)."""
+
+BAR_ORDER = [(name, "ascending") for name in (*KEY, *EDITION)]
 
 BATCHES = pa.schema(
     [

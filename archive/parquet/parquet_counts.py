@@ -6,12 +6,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.bar_account import BarKey
+from archive.bar_account import BarKey, Edition
 from archive.contract.archive_gap import ArchiveGap
 from archive.contract.segment import Product, Segment
 from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.bar_reader import BarReader
-from archive.parquet.bar_table import KEY
+from archive.parquet.bar_table import EDITION, KEY
 
 
 class ParquetCounts:
@@ -53,11 +53,12 @@ class ParquetCounts:
         counts = self._reader.row_counts(first_ms, last_ms)
         return list(zip(_places(counts), counts["rows"].to_pylist(), strict=True))
 
-    def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, int]:
-        """Return how many trades each bar has that ends then."""
+    def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, Edition]:
+        """Return the edition of each bar that ends then."""
         found = self._bars.table(first_ms, last_ms)
-        columns = (found[name].to_pylist() for name in (*KEY, "trades"))
-        return {(isin, start, w): n for isin, start, w, n in zip(*columns, strict=True)}
+        columns = (found[name].to_pylist() for name in (*KEY, *EDITION))
+        rows = zip(*columns, strict=True)
+        return {(isin, start, width): (rev, n) for isin, start, width, rev, n in rows}
 
     def bar_counts(self, first_ms: int, last_ms: int) -> dict[int, int]:
         """Return how many bars of each width end then."""

@@ -5,7 +5,7 @@ from datetime import date
 import psycopg
 
 from archive.account import Place
-from archive.bar_account import BarKey
+from archive.bar_account import BarKey, Edition
 from archive.contract.archive_gap import ArchiveGap, find_gaps
 from archive.contract.segment import Product, Segment
 from archive.postgres.postgres_sink import RUNS
@@ -28,7 +28,7 @@ start + width_ms * interval '1 ms'
 BETWEEN to_timestamp(%s / 1000.0) AND to_timestamp(%s / 1000.0)
 """
 _BARS = f"""
-SELECT isin, (extract(epoch FROM start) * 1000)::bigint, width_ms, trades
+SELECT isin, (extract(epoch FROM start) * 1000)::bigint, width_ms, revision, trades
 FROM tickthrottle_bars WHERE {_BARS_WITHIN}
 """
 _BAR_COUNTS = f"""
@@ -71,10 +71,10 @@ class PostgresCounts:
         counts = self._ask(_ROWS, first_ms, last_ms)
         return [((epoch, offset), n) for epoch, offset, n in counts]
 
-    def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, int]:
-        """Return how many trades each bar has that ends then."""
+    def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, Edition]:
+        """Return the edition of each bar that ends then."""
         found = self._ask(_BARS, first_ms, last_ms)
-        return {(isin, start, width): n for isin, start, width, n in found}
+        return {(i, start, width): (rev, n) for i, start, width, rev, n in found}
 
     def bar_counts(self, first_ms: int, last_ms: int) -> dict[int, int]:
         """Return how many bars of each width end then."""

@@ -94,7 +94,10 @@ _KEYS = {
     "tickthrottle_bar_batches": ("epoch", "number"),
     "tickthrottle_bars": KEY,
 }
-_NEWER = "WHERE tickthrottle_bars.trades < EXCLUDED.trades"
+_NEWER = (
+    "WHERE (tickthrottle_bars.revision, tickthrottle_bars.trades) "
+    "< (EXCLUDED.revision, EXCLUDED.trades)"
+)
 
 _DELETE: dict[Product, tuple[bytes, ...]] = {
     "windows": (

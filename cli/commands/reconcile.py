@@ -172,7 +172,7 @@ def _reconcile_bars(
 ) -> BarAccount:
     """Compare the bar log with an archive, a day at a time."""
     from archive.account import days_of
-    from archive.bar_account import BarKey, account_for_bars
+    from archive.bar_account import BarKey, Edition, account_for_bars
     from archive.contract.segment import Coverage, day_of, span_of
 
     first_ms, last_ms = bounds_ms
@@ -184,7 +184,7 @@ def _reconcile_bars(
     ]
     logged_days = {day_of(bar.end_ms) for batch in log for bar in batch.bars}
     segments = counts.segments("bars")
-    stored: dict[BarKey, int] = {}
+    stored: dict[BarKey, Edition] = {}
     kept = {}
     for day in days_of(segments):
         of_day = span_of(day)

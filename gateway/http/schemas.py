@@ -338,7 +338,7 @@ class TradedSpan(BaseModel):
     close: SpanPrice
     volume: Sum
     value: Sum
-    trades: Annotated[int, Field(ge=1, examples=[37])]
+    trades: Annotated[int, Field(ge=0, examples=[37])]
     vwap: Vwap
 
 
@@ -359,7 +359,7 @@ class DayAnswer(TradedSpan):
 
 
 class BarAnswer(TradedSpan):
-    """A bar. ``closed``: its end has passed; ``revision``: late trades since."""
+    """A bar. ``closed``: its end has passed; ``revision``: late or taken back."""
 
     isin: Isin
     closed: bool

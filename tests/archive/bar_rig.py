@@ -40,6 +40,13 @@ def amend(writer: BarWriter, minute: int, trades: int = 5) -> None:
     writer.publish(bar, clock_ms=writer.clock_ms + 1)
 
 
+def take_back(writer: BarWriter, minute: int) -> None:
+    """Publish a bar of a closed minute that grew, then without most of its trades."""
+    grown = make_bar(SAMSUNG, minute, trades=9, volume="90")
+    for bar in (grown, make_bar(SAMSUNG, minute, trades=2, revision=1, volume="20")):
+        writer.publish(bar, clock_ms=writer.clock_ms + 1)
+
+
 def newest_number(client: redis.Redis) -> int:
     """Return the number of the bar log's newest entry."""
     meta = AnalyticsKeys("tt").lease_keys.meta

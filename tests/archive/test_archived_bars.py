@@ -20,6 +20,7 @@ from tests.archive.bar_rig import (
     minute_ends,
     newest_number,
     stored_lines,
+    take_back,
     wait_until_bars_stored,
 )
 from tests.archive.postgres.server import PostgresServer
@@ -52,7 +53,7 @@ def writer(client: redis.Redis) -> BarWriter:
 
 def check_whole(client: redis.Redis, settings: ArchiveSettings) -> None:
     """Hold what is stored to the bar log: each bar once, the newest."""
-    wanted = {key: bar.trades for key, bar in logged_bars(client).items()}
+    wanted = {key: bar.edition for key, bar in logged_bars(client).items()}
     assert open_counts(settings).bars(*EVERY) == wanted
     assert open_counts(settings).bar_counts(*EVERY) == {MINUTE_MS: len(wanted)}
     if not settings.postgres_url:
@@ -70,6 +71,7 @@ def test_every_closed_bar_is_stored_and_the_newest_amendment_counts(
     settings = settings_of(redis_url, tmp_path)
     close_minutes(writer, 0, 3)
     amend(writer, 1)
+    take_back(writer, 0)
     unfit = make_bar(SAMSUNG, 3, "0.30 100 0.10 7.5")
     writer.publish(
         type(unfit)(
@@ -82,10 +84,10 @@ def test_every_closed_bar_is_stored_and_the_newest_amendment_counts(
     )
     publish(Publisher(client), 2)
     with archiving(settings):
-        state = wait_until_bars_stored(client, 5)
+        state = wait_until_bars_stored(client, 7)
         wait_until_stored(client, 2)
     check_whole(client, settings)
-    assert (state.bars, state.bar_gaps) == (3 * 3 + 1 + 2, 0)
+    assert (state.bars, state.bar_gaps) == (3 * 3 + 1 + 2 + 2, 0)
     unpriced, last = stored_lines(tmp_path)[-2:]
     assert (unpriced["open"], unpriced["low"], unpriced["volume"]) == (None, None, 40)
     assert (last["open"], last["low"]) == (Decimal("0.30"), Decimal("0.10"))
@@ -94,6 +96,9 @@ def test_every_closed_bar_is_stored_and_the_newest_amendment_counts(
         SAMSUNG, MINUTE_MS, FIRST_MS + MINUTE_MS, FIRST_MS + MINUTE_MS, 9
     )
     assert (amended.trades, amended.revision, amended.volume) == (5, 1, 50)
+    first = SAMSUNG, MINUTE_MS, FIRST_MS, FIRST_MS, 9
+    [poorer] = BarReader(tmp_path).newest(*first)
+    assert (poorer.trades, poorer.revision, poorer.volume) == (2, 1, 20)
     assert not BarReader(tmp_path).newest(SAMSUNG, 1_000, *EVERY, 9)
 
 
@@ -236,11 +241,12 @@ def test_a_database_has_every_bar_once_whatever_is_killed(
     settings = settings_of(redis_url, tmp_path, postgres_url=server.url())
     close_minutes(writer, 0, 2)
     amend(writer, 0, trades=6)
+    take_back(writer, 1)
     crash(settings, step, is_killed=step == "put")
     client.delete(LEASE.format("postgres"))
     close_minutes(writer, 2)
     with archiving(settings):
-        wait_until_bars_stored(client, 4, "postgres")
+        wait_until_bars_stored(client, 6, "postgres")
         client.delete(BAR_LOG, *client.keys("tt:analytics*"), *client.keys("tt:bars*"))
         # Made again from what was left of a trade log: with fewer trades.
         anew = BarWriter(client, epoch="anew", term=2)
@@ -257,16 +263,17 @@ def test_a_database_has_every_bar_once_whatever_is_killed(
     )
     assert rows == [
         (6, "100", "b7x1"),
-        (4, "100", "b7x1"),
+        (2, "100", "b7x1"),
         (4, "100", "b7x1"),
         (4, "0.3", "anew"),
         (4, None, "anew"),
     ]
     assert len(server.ask("SELECT 1 FROM tickthrottle_bars")) == 11
     [day] = open_counts(settings).bar_lines().items()
-    assert day == (day_of(minute_ends(0)), 13)
+    assert day == (day_of(minute_ends(0)), 15)
     assert server.ask("SELECT epoch, number, bars FROM tickthrottle_bar_batches") == [
-        *(("b7x1", 1, 3), ("b7x1", 2, 3), ("b7x1", 3, 1), ("b7x1", 4, 3)),
+        *(("b7x1", 1, 3), ("b7x1", 2, 3), ("b7x1", 3, 1), ("b7x1", 4, 1)),
+        *(("b7x1", 5, 1), ("b7x1", 6, 3)),
         ("anew", 1, 3),
     ]
 

@@ -192,5 +192,5 @@ def test_reconcile_goes_on_to_the_archive(
     pq.write_table(table.filter(pc.less(table["trades"], 5)), file)
     done = run(*where)
     assert done.exit_code == 1
-    assert "with 5 trades, the stored one has 4" in done.stdout
+    assert "as revision 1 with 5 trades, the stored one is" in done.stdout
     assert done.stdout.splitlines()[-1] == "bars are missing"

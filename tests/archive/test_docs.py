@@ -17,6 +17,7 @@ from tests.archive.bar_rig import amend, close_minutes, wait_until_bars_stored
 from tests.archive.postgres.server import PostgresServer
 from tests.archive.rig import archiving, settings_of, wait_until_stored
 from tests.conftest import skip_or_fail
+from tests.gateway.bar_publisher import make_bar
 from tests.gateway.publisher import load_instruments
 from tests.gateway.samples import (
     HYNIX,
@@ -63,6 +64,10 @@ def published(client: redis.Redis) -> None:
         client.xadd(Keys("tt").windows, {"snapshot": told.encode()}, entry_id)
     writer = BarWriter(client)
     close_minutes(writer, 0, 2)
+    # With more trades than it has once most of them were taken back.
+    writer.publish(
+        make_bar(SAMSUNG, 1, trades=9, volume="90"), clock_ms=writer.clock_ms + 1
+    )
     amend(writer, 1)
 
 
@@ -77,7 +82,7 @@ def archived(
     """Their archive, where the document has it."""
     with archiving(settings_of(redis_url, tmp_path / "archive")):
         wait_until_stored(client, 2)
-        wait_until_bars_stored(client, 3)
+        wait_until_bars_stored(client, 4)
     monkeypatch.chdir(tmp_path)
 
 

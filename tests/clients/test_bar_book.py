@@ -9,7 +9,7 @@ from tickthrottle_client.bar_book import MOST_KNOWN, BarBook, read_bar
 def bar(isin: str = SAMSUNG, start: int = 0, trades: int = 1, **more: Any) -> Any:
     """Return a bar as a frame has it."""
     fields = {"interval": "1m", "isin": isin, "start": start, "trades": trades}
-    return {**fields, "closed": False, **more}
+    return {**fields, "closed": False, "revision": 0, **more}
 
 
 def message(*bars: Any, **more: Any) -> dict[str, Any]:
@@ -24,6 +24,15 @@ def test_no_bar_goes_back() -> None:
     for trades, closed in [(2, False), (1, False), (2, True), (2, False)]:
         book.take(message(bar(trades=trades, closed=closed)), is_waiting=False)
     assert [(b["trades"], b["closed"]) for b in told] == [(2, False), (2, True)]
+
+
+def test_a_bar_that_lost_a_trade_is_newer() -> None:
+    book, told = BarBook(), []
+    book.add([f"bars:1m:{SAMSUNG}"], told.append, 1)
+    for revision, trades in [(0, 2), (1, 1), (0, 3), (1, 2)]:
+        state = bar(trades=trades, revision=revision)
+        book.take(message(state), is_waiting=False)
+    assert [(b["revision"], b["trades"]) for b in told] == [(0, 2), (1, 1), (1, 2)]
 
 
 def test_another_epoch_may_begin_lower() -> None:

@@ -34,7 +34,7 @@ def make_bar(
     """Return the bar of a minute since ``FIRST_MS``; ``prices`` as open high low close.
 
     A hyphen stands for a price that no trade has set.
-    A bar with more trades is newer.
+    A bar of more revisions is newer, then one with more trades.
     """
     start_ms = FIRST_MS + minute * MINUTE_MS
     return Bar(

@@ -34,7 +34,7 @@ import { madeMs, Staleness, summary } from "./static/board/staleness.js";
 import { Store } from "./static/board/store.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./static/board/virtual.js";
 import { parseWatchList, toggled, watchListText } from "./static/board/watchlist.js";
-import { isOlder, readMessage } from "./static/tick.js";
+import { isOlder, isOlderBar, readMessage } from "./static/tick.js";
 
 const SAMSUNG = "KR7005930003";
 const HYNIX = "KR7000660001";
@@ -644,6 +644,22 @@ test("of two items the one of the greater revision is newer", () => {
   assert.ok(!isOlder(stands, gone));
   assert.ok(isOlder(stands, item("A", "71", 3, { revision: 1 })));
   assert.ok(!isOlder(stands, stands));
+});
+
+test("a bar that lost a trade is newer", () => {
+  const states = [
+    { revision: 0, trades: 2, closed: false },
+    { revision: 0, trades: 3, closed: false },
+    { revision: 1, trades: 2, closed: false },
+    { revision: 1, trades: 2, closed: true },
+    { revision: 2, trades: 0, closed: true },
+  ];
+  states.forEach((known, place) => {
+    assert.deepEqual(
+      states.map((state) => isOlderBar(state, known)),
+      states.map((_, other) => other < place),
+    );
+  });
 });
 
 test("a row whose trade was taken back says so until its next trade", () => {

@@ -22,6 +22,7 @@ from ingest.tradelog.contract import LogInfo
 from throttle.analytics.checkpoint import BadCheckpoint, address_of, check, settings_of
 from throttle.analytics.metrics import AnalyticsMetrics
 from throttle.analytics.partials.log_source import PartialBarsSource
+from throttle.analytics.partials.standing_prices import StandingPrices
 from throttle.analytics.product import Product
 from throttle.analytics.product_publisher import ProductPublisher
 from throttle.analytics.product_query import start_product
@@ -36,10 +37,11 @@ from throttle.settings import AnalyticsSettings
 from throttle.spark.idle_collector import IdleCollector
 from throttle.spark.java import find_java
 from throttle.spark.open_reader import open_log
-from throttle.spark.options import log_options
+from throttle.spark.options import SourceOptions, log_options
 from throttle.spark.query import check_query, failures_as, stop_query
 from throttle.spark.scratch import scratch_folder
 from throttle.spark.session import running_spark
+from throttle.spark.task_log import entry_rules
 from throttle.window.decoder import find_decoder
 
 log = structlog.get_logger()
@@ -194,7 +196,7 @@ class AnalyticsLeader:
                 check(self._spark, address, state_settings)
                 every_ms = product.rule(settings).batch_ms
                 self._tell(name, {"every_ms": every_ms, "stopped": 0})
-                sink = self._create_sink(product, address)
+                sink = self._create_sink(product, address, options)
                 query = start_product(
                     self._spark, settings, product, options, sink, address
                 )
@@ -209,10 +211,13 @@ class AnalyticsLeader:
             for product in queries:
                 self._tell(product, {"stopped": 1})
 
-    def _create_sink(self, product: Product, address: str) -> ProductSink[Any]:
+    def _create_sink(
+        self, product: Product, address: str, options: SourceOptions
+    ) -> ProductSink[Any]:
         state = partial(product.state, self._spark, address)
         report = partial(self._metrics.published, product.name)
-        means = SinkMeans(self._settings, state, self._until_done, report)
+        prices = StandingPrices(entry_rules(options), product.rule(self._settings)).of
+        means = SinkMeans(self._settings, state, prices, self._until_done, report)
         return product.sink.create(self._client, means)
 
     def create_publisher(

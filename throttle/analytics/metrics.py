@@ -23,9 +23,23 @@ class AnalyticsMetrics:
             ["product", "outcome"],
             registry=registry,
         )
+        self._taken_back = Counter(
+            "tickthrottle_analytics_taken_back_trades_total",
+            "Counted trades that left their windows again: they were taken back.",
+            ["product"],
+            registry=registry,
+        )
+        self._not_taken_back = Counter(
+            "tickthrottle_analytics_not_taken_back_total",
+            "Entries that take back what was not found, or what stays for good.",
+            ["product"],
+            registry=registry,
+        )
         for product in PRODUCTS:
             for outcome in OUTCOMES:
                 self._trades.labels(product, outcome)
+            self._taken_back.labels(product)
+            self._not_taken_back.labels(product)
         self._batches = Counter(
             "tickthrottle_analytics_batches_total",
             "Batches published.",
@@ -58,7 +72,7 @@ class AnalyticsMetrics:
         )
         self._kept = Counter(
             "tickthrottle_analytics_kept_bars_total",
-            "Bars that came with fewer trades than were known of them, and were not "
+            "Bars that came in a lesser edition than was known of them, and were not "
             "published: their log no longer held all of them.",
             registry=registry,
         )
@@ -76,7 +90,7 @@ class AnalyticsMetrics:
     def published(self, product: str, note: BatchNote, kept: int = 0) -> None:
         """Take in what a batch has read.
 
-        ``kept`` bars were not published: the stored ones have more trades.
+        ``kept`` bars were not published: newer ones are stored.
         """
         for tally in note.tallies.values():
             outcomes = {
@@ -88,6 +102,8 @@ class AnalyticsMetrics:
             }
             for outcome, trades in outcomes.items():
                 self._trades.labels(product, outcome).inc(trades)
+            self._taken_back.labels(product).inc(tally.taken_back)
+            self._not_taken_back.labels(product).inc(tally.not_taken_back)
         off_by = sum(abs(tally.unaccounted) for tally in note.tallies.values())
         self._off_by.labels(product).set(off_by)
         self._batches.labels(product).inc()

@@ -41,13 +41,15 @@ class BatchPublisher(Protocol):
 class SinkMeans:
     """What a sink works with.
 
-    ``state`` returns the rows that Spark's state held after a batch. ``retry`` calls
+    ``state`` returns the rows that Spark's state held after a batch, ``prices`` windows
+    with the prices of what stands in them (``standing_prices.py``). ``retry`` calls
     for as long as Redis is away. ``report`` gets to know what every published batch has
     read, and how many of its bars were kept back.
     """
 
     settings: AnalyticsSettings
     state: Callable[[int], pa.Table]
+    prices: Callable[[pa.Table, Cut], pa.Table]
     retry: Callable[[Callable[[], Any]], Any]
     report: Callable[[BatchNote, int], None]
 
@@ -83,12 +85,16 @@ class ProductSink(ABC, Generic[T]):
     def changes(self, results: Sequence[T], clock_ms: int) -> BatchChanges:
         """Return what results change once the log's clock is there."""
 
-    def taken_up(self, batch_id: int, clock_ms: int) -> Iterator[BatchChanges]:
+    def taken_up(self, batch_id: int, upto: Cut) -> Iterator[BatchChanges]:
         """Yield what the state held after a batch, in steps, at least one.
 
-        Nothing: what is finished is in no state any more.
+        Nothing: what is finished is in no state any more. The batch ended at ``upto``.
         """
-        yield replace(self.changes([], clock_ms), keep_as="")
+        yield replace(self.changes([], self.clock_ms(upto)), keep_as="")
+
+    def state(self, batch_id: int, upto: Cut) -> pa.Table:
+        """Return the rows of the state after a batch, which ended at a cut."""
+        return self._means.prices(self._means.state(batch_id), upto)
 
     def settle(self) -> int:
         """Take over the newest changes, now published; return the bars kept back."""
@@ -109,6 +115,8 @@ class ProductSink(ABC, Generic[T]):
         """Publish the rows of one batch, as Spark's windows return them."""
         others, note = split(rows)
         if note is not None:
+            end = note.end
+            others = self._means.retry(lambda: self._means.prices(others, end))
             results = self.results(others, note, batch_id)
             self._means.retry(lambda: self._publish(results, note, batch_id))
         self.batch_id = batch_id
@@ -129,7 +137,7 @@ class ProductSink(ABC, Generic[T]):
                 self._is_lost = True
         publisher, clock_ms = self.publisher.result(), self.clock_ms(note.start)
         begin = note, batch_id - 1, clock_ms
-        for changes in self.taken_up(batch_id - 1, clock_ms):
+        for changes in self.taken_up(batch_id - 1, note.start):
             publisher.publish(changes, *begin, takes_up=True)
             self.settle()
         # Before the last step was taken, a retry begins with the first one.
@@ -173,7 +181,8 @@ class HoldingSink(ProductSink[T]):
         if self._held_after != batch_id - 1:
             is_first = batch_id == 0
             empty = self.schema.empty_table()
-            self.hold(empty if is_first else self._means.state(batch_id - 1))
+            before = batch_id - 1, note.start
+            self.hold(empty if is_first else self.state(*before))
         # What fails half-way is not what is held.
         self._held_after = None
         results = self.advance(rows, note)

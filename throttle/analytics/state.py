@@ -11,14 +11,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from throttle.analytics.partials.partial_bars import NOTE_KEY
+from throttle.analytics.partials.partial_bars import COUNTS, NOTE_KEY
 from throttle.analytics.tumbling_bars import SUMMED
 
 _END = "struct<time: bigint, seq: bigint, position: bigint, price: decimal(38,18)>"
 # The other buffers of ``tumbling_bars.aggregates``, in their order.
 _BUFFERS = (
     *("high", "low", "volume", "has_volume", "value", "has_value"),
-    *("trades", "late", "unfit", "note"),
+    *(*COUNTS, "note"),
 )
 
 # A session's key holds its start only: the whole of it stands before the buffers.

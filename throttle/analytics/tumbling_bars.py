@@ -8,10 +8,10 @@ batches; Spark's watermark only says what state may go, and never drops a row.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from throttle.analytics.partials.partial_bars import TICK_KEY
+from throttle.analytics.partials.partial_bars import COUNTS, SUMS, TICK_KEY
 
 _OPENED = ("open_time", "open_seq", "open_position", "open")
-SUMMED = ("volume", "value", "trades", "late", "unfit", "note")
+SUMMED = (*SUMS, *COUNTS, "note")
 _CLOSED = ("close_time", "close_seq", "close_position", "close")
 
 
@@ -45,8 +45,8 @@ def aggregates() -> list[Column]:
         F.max("high").alias("high"),
         F.min("low").alias("low"),
         # None once it does not fit, and never a wrong one.
-        *(F.try_sum(name).alias(name) for name in ("volume", "value")),
-        *(F.sum(name).alias(name) for name in ("trades", "late", "unfit")),
+        *(F.try_sum(name).alias(name) for name in SUMS),
+        *(F.sum(name).alias(name) for name in COUNTS),
         F.max("note").alias("note"),
     ]
 

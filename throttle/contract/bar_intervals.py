@@ -145,6 +145,28 @@ def with_bar(
     return DayBar(bar, first_ms, last_ms)
 
 
+def day_of_bars(
+    bars: Sequence[Bar], calendar: SessionCalendar = EVERYDAY
+) -> DayBar | None:
+    """Return the newest day of one instrument's bars, which come oldest first."""
+    days = [*fold(bars, DAY, calendar)]
+    if not days:
+        return None
+    day = replace(days[-1], closed=False)
+    of_day = [bar for bar in bars if bar.start_ms >= day.start_ms]
+    opens = [bar.start_ms for bar in of_day if bar.open is not None]
+    return DayBar(day, *((opens[0], opens[-1]) if opens else (None, None)))
+
+
+def is_narrower(after: Bar, before: Bar) -> bool:
+    """Tell whether a bar has lost a price that a longer one may have of it."""
+    if before.open is not None and after.open is None:
+        return True
+    highest = _extreme(max, (before.high, after.high))
+    lowest = _extreme(min, (before.low, after.low))
+    return (highest, lowest) != (after.high, after.low)
+
+
 def _extreme(which: Callable[[list[T]], T], values: Iterable[T | None]) -> T | None:
     """Return the least or the greatest of the values there are, None without one."""
     some = [value for value in values if value is not None]

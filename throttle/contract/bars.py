@@ -42,8 +42,8 @@ class Bar:
     where there is no such trade. ``value`` is the exact sum of price x size. ``volume``
     and ``value`` are None if the sum does not fit (``WHOLE_DIGITS``): never a wrong
     one. ``closed`` says that the log's clock has passed the end; trades that come later
-    still amend the bar, and ``revision`` is how many of its trades did. So of two bars
-    of an instrument and a start, the one with more ``trades`` is the newer one.
+    still amend the bar, and so do those that are taken back (``taking_back_v1.py``):
+    ``revision`` is how often that was. ``trades`` are those that stand.
     """
 
     isin: str
@@ -58,6 +58,14 @@ class Bar:
     trades: int
     closed: bool
     revision: int
+
+    @property
+    def edition(self) -> tuple[int, int]:
+        """Which of two states of a bar is newer: the greater one.
+
+        Between two revisions a bar only gains trades.
+        """
+        return self.revision, self.trades
 
     @property
     def vwap(self) -> Decimal | None:
@@ -131,13 +139,13 @@ class Bar:
 def newer(known: Bar | None, other: Bar) -> Bar:
     """Return which of two bars of an instrument and a start is to be kept.
 
-    A bar only ever gains trades. One with fewer was computed from a log that no
-    longer held all of them: after a checkpoint was lost, what is known is the better.
-    What was closed stays closed.
+    One of a lesser edition was computed from a log that no longer held all of its
+    trades: after a checkpoint was lost, what is known is the better. What was closed
+    stays closed.
     """
     if known is None:
         return other
-    kept = other if other.trades >= known.trades else known
+    kept = other if other.edition >= known.edition else known
     return replace(kept, closed=known.closed or other.closed)
 
 

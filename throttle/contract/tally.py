@@ -25,7 +25,9 @@ class QueryTally:
     ``read`` counts entries, ``extra`` the trades beyond the first of an entry,
     ``skipped`` entries that are no trades, by the decoder's name. ``counted`` are the
     trades in the query's windows. ``too_late`` came when all their windows were over
-    for good. ``blanks`` are positions of the log that hold no entry.
+    for good. ``taken_back`` are counted trades that are in no window any more,
+    ``not_taken_back`` entries that take back what is not known, or is in no window
+    that may change. ``blanks`` are positions of the log that hold no entry.
     """
 
     read: int = 0
@@ -34,6 +36,8 @@ class QueryTally:
     too_late: int = 0
     missed: int = 0
     blanks: int = 0
+    taken_back: int = 0
+    not_taken_back: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
 

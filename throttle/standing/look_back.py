@@ -1,14 +1,14 @@
 """The entries of some instruments, read from the log backwards, as far as is needed."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.trade import Trade
-from ingest.tradelog.contract import Chunk, LogReader, Ranges
+from ingest.tradelog.contract import Chunk, Head, Ranges, Tail
 from throttle.contract.cut import Cut
 from throttle.standing.settled import LoggedTrade
 from throttle.window.checked_rows import joined, select, trade_rows
@@ -21,13 +21,26 @@ FIRST_SPAN_MS = 60_000
 _TIMES_FURTHER = 4
 
 
+class PastLog(Protocol):
+    """What looking back asks of a log (``LogReader``)."""
+
+    def head(self) -> Head:
+        """Return where the log begins."""
+
+    def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:
+        """Return where the log stands, seen from a boundary."""
+
+    def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
+        """Yield the entries with ``after < position <= upto``, by partition."""
+
+
 class EntryRules(NamedTuple):
     """How a log is opened, and its entries are checked, as the job's settings say it.
 
     An instrument ``is_scattered`` if it may be in any partition of the log.
     """
 
-    open_log: Callable[[], LogReader]
+    open_log: Callable[[], PastLog]
     window_ms: int
     max_ahead_ms: int
     max_entry_bytes: int
@@ -61,7 +74,7 @@ class LookBack:
         self.is_whole = False
         self._isins = frozenset(isins)
         self._end = end
-        self._log: LogReader = rules.open_log()
+        self._log = rules.open_log()
         self._oldest_ms = self._log.head().oldest_ms
         self._span_ms = FIRST_SPAN_MS
         self.left: float = inf

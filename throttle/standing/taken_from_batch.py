@@ -1,19 +1,13 @@
 """What a batch takes back, found in the log: what its publisher asks about it."""
 
-import time
 from collections.abc import Mapping
 
 from throttle.contract.day_so_far import DaySoFar
+from throttle.standing.entry_budget import EntryBudget
 from throttle.standing.look_back import EntryRules, LookBack
 from throttle.standing.restated import Restated, restate, settle_batch
 from throttle.standing.restated_day import restated_day
 from throttle.window.batch import Batch
-
-MOST_ENTRIES = 2_000_000
-"""So many entries of the log are read for it in a minute: some two seconds."""
-
-LEAST_ENTRIES = 100_000
-"""So many may be read for a batch, whatever was read for others."""
 
 
 class TakenFromBatch:
@@ -38,15 +32,14 @@ class TakenFromBatch:
 class TakingBack:
     """Finds in the log what batches take back.
 
-    Windows wait for it, so it is bounded: of what is before a batch, ``MOST_ENTRIES``
-    of the log are read in a minute, and for any batch ``LEAST_ENTRIES``.
+    Windows wait for it, so what is read of the log before a batch is bounded
+    (``entry_budget.py``).
     """
 
     def __init__(self, rules: EntryRules) -> None:
         """Take how the log is read."""
         self._rules = rules
-        self._left = float(MOST_ENTRIES)
-        self._filled_s = time.monotonic()
+        self._budget = EntryBudget()
 
     def of(self, batch: Batch) -> TakenFromBatch | None:
         """Return what a batch takes back, None if nothing.
@@ -59,12 +52,8 @@ class TakingBack:
         # A log of Redis has an instrument's entries in one partition.
         theirs = {p for some in batch.taking_back.values() for p in some}
         partitions = batch.end.partitions if rules.is_scattered else theirs
-        now_s = time.monotonic()
-        more = (now_s - self._filled_s) / 60 * MOST_ENTRIES
-        self._left = min(self._left + more, MOST_ENTRIES)
-        self._filled_s = now_s
-        most = max(int(self._left), LEAST_ENTRIES)
+        most = self._budget.take()
         look = LookBack(rules, batch.taking_back, *cuts, partitions, most)
         taken = TakenFromBatch(batch, look, rules.window_ms)
-        self._left = min(self._left, look.left)
+        self._budget.leave(look.left)
         return taken

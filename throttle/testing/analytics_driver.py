@@ -24,11 +24,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingest.tradelog.contract import Chunk, LogInfo, Tail
+from ingest.tradelog.contract import Chunk, Head, LogInfo, Ranges, Tail
 from throttle.analytics.bars.amended_bars import BarBoard, Place
 from throttle.analytics.bars.bar_sink import BarSink
 from throttle.analytics.partials.partial_options import CutRange, PartialOptions
 from throttle.analytics.partials.partial_reader import partials_of
+from throttle.analytics.partials.standing_prices import StandingPrices
 from throttle.analytics.product import Product
 from throttle.analytics.product_publisher import BatchChanges
 from throttle.analytics.product_sink import ProductSink, SinkMeans
@@ -42,6 +43,7 @@ from throttle.contract.session_calendar import SessionCalendars
 from throttle.contract.tally import BatchNote, QueryTally
 from throttle.settings import AnalyticsSettings
 from throttle.spark.options import log_options
+from throttle.standing.look_back import EntryRules
 from throttle.testing.driver import START_MS
 from throttle.testing.trades_by_hand import TradesByHand
 from throttle.testing.windows_by_hand import (
@@ -153,15 +155,23 @@ class _MemoryLog:
         self._payloads[partition].append(payload)
         return len(times)
 
-    def tail(self, before_ms: int) -> Tail:
-        """Return where the log ends before a boundary, once that has passed."""
+    def head(self) -> Head:
+        """Return where the log begins."""
         partitions = tuple(range(self.info.partitions))
-        ends = tuple(bisect_left(self._append_ms[p], before_ms) for p in partitions)
-        return Tail(before_ms, partitions, ends, ends)
+        firsts = (times[0] for times in self._append_ms.values() if times)
+        nowhere = (0,) * len(partitions)
+        return Head(min(firsts, default=None), partitions, nowhere, nowhere)
 
-    def chunks(self, start: Cut, end: Cut) -> Generator[tuple[int, Chunk]]:
-        """Yield the entries between two cuts."""
-        for p, (after, upto) in between(start, end, end.partitions).items():
+    def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:
+        """Return where the log ends before a boundary, once that has passed."""
+        asked = tuple(partitions) or tuple(range(self.info.partitions))
+        ends = tuple(bisect_left(self._append_ms[p], before_ms) for p in asked)
+        return Tail(before_ms, asked, ends, ends)
+
+    def read(self, ranges: Ranges) -> Generator[tuple[int, Chunk]]:
+        """Yield the entries of some ranges."""
+        for p, (after, upto) in ranges.items():
+            after = max(after, 0)
             yield (
                 p,
                 Chunk(
@@ -187,10 +197,19 @@ class _Query:
         rule = product.rule(settings)
         options = log_options(settings, log.info)
         self._options = PartialOptions(options, rule, settings.start)
+        self._rules = EntryRules(
+            lambda: log,
+            options.window_ms,
+            options.max_ahead_ms,
+            options.max_entry_bytes,
+            options.decoder,
+            is_scattered=False,
+        )
         self._windows = _WINDOWS[product.name](settings)
         nowhere = (0,) * log.info.partitions
         self._cut = Cut(rule.boundary_ms(start_ms), nowhere, nowhere)
         self._batch_id = 0
+        self.since_ms = 0
         self.published = _Published(settings)
         self.restart()
 
@@ -199,6 +218,7 @@ class _Query:
         means = SinkMeans(
             self._settings,
             self._windows.state,
+            StandingPrices(self._rules, self._options.rule).of,
             retry=lambda call: call(),
             report=lambda note, kept: None,
         )
@@ -216,9 +236,9 @@ class _Query:
             if end_ms > clock_ms:
                 return
             end = advance(self._cut, end_ms, self._log.tail(end_ms))
-            part = CutRange(self._cut, end, end.partitions)
-            chunks = self._log.chunks(self._cut, end)
-            batches = partials_of(chunks, self._options, part)
+            part = CutRange(self._cut, end, end.partitions, self.since_ms)
+            chunks = self._log.read(between(self._cut, end, end.partitions))
+            batches = partials_of(chunks, self._options, part, self._rules)
             rows = self._windows.add(
                 pa.Table.from_batches(batches), end_ms - rule.close_after_ms
             )
@@ -271,3 +291,14 @@ class _Published:
     def look_up(self, places: Sequence[Place]) -> Mapping[Place, Bar]:
         """Return the bars at some places, where there are any."""
         return {place: self.bars[place] for place in places if place in self.bars}
+
+    def within(self, days: Mapping[str, Bar]) -> Mapping[str, Sequence[Bar]]:
+        """Return the bars within a longer one of each instrument, in any order."""
+        return {
+            isin: [
+                bar
+                for (other, start_ms), bar in self.bars.items()
+                if other == isin and day.start_ms <= start_ms < day.end_ms
+            ]
+            for isin, day in days.items()
+        }

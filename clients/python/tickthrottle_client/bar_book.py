@@ -1,7 +1,8 @@
 """Which bars a client follows and what it knows of them. Pure.
 
-Of two states of a bar the one with more trades is newer, and of equal ones that which
-is closed: a bar only ever gains trades.
+Of two states of a bar the one of the greater revision is newer, of equal ones the one
+with more trades, then that which is closed: between two revisions a bar only gains
+trades.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -137,5 +138,5 @@ class BarBook:
                 yield from (bars[start] for start in sorted(bars))
 
 
-def _order(bar: Bar) -> tuple[int, bool]:
-    return bar["trades"], bar["closed"]
+def _order(bar: Bar) -> tuple[int, int, bool]:
+    return bar["revision"], bar["trades"], bar["closed"]

@@ -211,7 +211,7 @@ def closed_day(day: DayBar, clock_ms: int) -> Bar:
 
 
 def row_of(interval: str, bar: Bar) -> BarRow:
-    """Encode a bar for clients; it only ever gains trades, and is closed once."""
+    """Encode a bar for clients."""
     key = BarId(interval, bar.isin, bar.start_ms)
     body = b'{"interval":"%b",%b' % (interval.encode(), bar.body()[1:])
-    return BarRow(key, 2 * bar.trades + bar.closed, body)
+    return BarRow(key, (*bar.edition, bar.closed), body)

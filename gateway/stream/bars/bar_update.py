@@ -36,17 +36,18 @@ class BarId(NamedTuple):
 class BarRow(NamedTuple):
     """One state of a bar: of two of the same bar, the greater ``version`` is newer.
 
-    It is odd once the bar is closed. ``body`` is the JSON object that clients get.
+    It is its edition, and whether it is closed. ``body`` is the JSON object that
+    clients get.
     """
 
     id: BarId
-    version: int
+    version: tuple[int, int, bool]
     body: bytes
 
     @property
     def is_closed(self) -> bool:
         """Whether the log's clock has passed the bar's end."""
-        return self.version % 2 == 1
+        return self.version[-1]
 
 
 def has_ended(bar: BarId, moment_ms: int) -> bool:

@@ -166,8 +166,11 @@ class AnalyticsRig:
         position = position_of(entry)
         if isinstance(trade, Trade):
             fields = trade.isin, trade.time_us, trade.seq, trade.price, trade.size
-            updates: Any = trade.extra.get("updates")
-            entry = Entry(append_ms, partition, position, *fields, updates)
+            extra: Any = trade.extra
+            more = {
+                name: extra.get(name) for name in ("updates", "cancels", "corrects")
+            }
+            entry = Entry(append_ms, partition, position, *fields, **more)
             self.entries.append(entry)
         return position
 

@@ -1,5 +1,7 @@
 """Entries of a log as property tests make them, and their rows."""
 
+from typing import Any
+
 import pyarrow as pa
 from hypothesis import strategies as st
 
@@ -44,9 +46,35 @@ ENTRIES = st.lists(
 ).map(lambda found: [e._replace(position=n) for n, e in enumerate(found)])
 
 
+def _taking(entry: Entry, what: str) -> Entry:
+    """Return an entry that takes back what has its number, or that is a trade."""
+    if what == "cancels":
+        return entry._replace(updates=None, cancels=entry.seq)
+    return entry._replace(corrects=entry.seq) if what == "corrects" else entry
+
+
+TAKING_ENTRIES = st.lists(
+    st.builds(
+        _taking,
+        ENTRIES.map(lambda some: some[0]),
+        st.sampled_from(["cancels", "corrects", "trade", "trade"]),
+    ),
+    min_size=1,
+    max_size=40,
+)
+"""Of trades with few numbers, a quarter is cancelled and a quarter corrected."""
+
+
 def trade_of(entry: Entry) -> Trade:
-    """Return the trade of an entry."""
-    extra = {} if entry.updates is None else {"updates": entry.updates}
+    """Return the trade of an entry, or what takes one back."""
+    if entry.cancels is not None:
+        fields = {"isin": entry.isin, "time": entry.time_us}
+        return Trade.from_fields({**fields, "cancels": entry.cancels})
+    extra: dict[str, Any] = {}
+    if entry.updates is not None:
+        extra["updates"] = entry.updates
+    if entry.corrects is not None:
+        extra["corrects"] = entry.corrects
     fields = entry.isin, entry.time_us, entry.seq, entry.price, entry.size
     return Trade(*fields, extra)
 

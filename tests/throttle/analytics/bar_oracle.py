@@ -15,7 +15,7 @@ Sums = dict[str, Any]
 
 
 class Entry(NamedTuple):
-    """One trade in the log."""
+    """One entry of the log: a trade, or what ``cancels`` one by its number."""
 
     append_ms: int
     partition: int
@@ -26,6 +26,13 @@ class Entry(NamedTuple):
     price: str
     size: str
     updates: str | None = None
+    cancels: int | None = None
+    corrects: int | None = None
+
+    @property
+    def takes_back(self) -> int | None:
+        """The number of the trade that does not stand any more."""
+        return self.corrects if self.cancels is None else self.cancels
 
     def counts_for(self, name: str) -> bool:
         """Say whether it counts for the last price, the range or the volume."""
@@ -45,32 +52,70 @@ class Rules:
 def bars(
     entries: Iterable[Entry], rules: Rules
 ) -> tuple[dict[tuple[str, int], Sums], Counter[int]]:
-    """Return every bar by instrument and start, and what came too late by partition."""
+    """Return every bar by instrument and start, and what came too late by partition.
+
+    A trade that is taken back leaves its bar, unless that is final by then.
+    """
     groups: dict[tuple[str, int], list[Entry]] = defaultdict(list)
+    revisions: Counter[tuple[str, int]] = Counter()
     too_late: Counter[int] = Counter()
-    for entry in entries:
-        start_ms = entry.time_us // 1_000 // MINUTE_MS * MINUTE_MS
-        closed_ms = start_ms + MINUTE_MS + rules.close_after_ms
+    log = list(entries)
+    for entry in log:
+        if entry.cancels is not None:
+            continue
+        place, closed_ms = place_of(entry, rules)
         if entry.append_ms - closed_ms >= rules.lateness_ms:
             too_late[entry.partition] += 1
         else:
-            groups[entry.isin, start_ms].append(entry)
-    found = {}
-    for (isin, start_ms), trades in groups.items():
-        closed_ms = start_ms + MINUTE_MS + rules.close_after_ms
-        late = sum(trade.append_ms >= closed_ms for trade in trades)
-        found[isin, start_ms] = {**sums(trades), "revision": late}
+            groups[place].append(entry)
+            revisions[place] += entry.append_ms >= closed_ms
+    for trade, by in taken_back(log):
+        place, closed_ms = place_of(trade, rules)
+        if trade in groups[place] and by.append_ms - closed_ms < rules.lateness_ms:
+            groups[place].remove(trade)
+            revisions[place] += 1
+    found = {
+        place: {**sums(trades), "revision": revisions[place]}
+        for place, trades in groups.items()
+        if trades or revisions[place]
+    }
     return found, too_late
+
+
+def place_of(entry: Entry, rules: Rules) -> tuple[tuple[str, int], int]:
+    """Return the instrument and start of an entry's bar, and when that closes."""
+    start_ms = entry.time_us // 1_000 // MINUTE_MS * MINUTE_MS
+    return (entry.isin, start_ms), start_ms + MINUTE_MS + rules.close_after_ms
+
+
+def taken_back(log: list[Entry]) -> Iterator[tuple[Entry, Entry]]:
+    """Yield each trade that does not stand in the end, and the entry that says so."""
+    standing: list[Entry] = []
+    for entry in sorted(log, key=lambda e: (e.append_ms, e.partition, e.position)):
+        if entry.takes_back is not None:
+            named = [
+                one
+                for one in standing
+                if (one.isin, one.seq) == (entry.isin, entry.takes_back)
+            ]
+            newest = max((one.time_us for one in named), default=None)
+            for one in named:
+                if one.time_us == newest:
+                    standing.remove(one)
+                    yield one, entry
+        if entry.cancels is None:
+            standing.append(entry)
 
 
 def span(entries: Iterable[Entry], end_ms: int, rules: Rules) -> dict[str, Sums]:
     """Return each instrument's sums of the span that ends at a moment, as listed."""
     groups: dict[str, list[Entry]] = defaultdict(list)
-    for entry in entries:
+    log = [e for e in entries if e.append_ms < end_ms + rules.close_after_ms]
+    gone = [trade for trade, _ in taken_back(log)]
+    for entry in (e for e in log if e.cancels is None and e not in gone):
         time_us = min(entry.time_us, entry.append_ms * 1_000)
         time_ms = time_us // 1_000
-        came = entry.append_ms < end_ms + rules.close_after_ms
-        if came and end_ms - rules.span_ms <= time_ms < end_ms:
+        if end_ms - rules.span_ms <= time_ms < end_ms:
             groups[entry.isin].append(entry._replace(time_us=time_us))
     return {isin: sums(trades) for isin, trades in groups.items()}
 

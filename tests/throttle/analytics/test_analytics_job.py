@@ -74,12 +74,19 @@ def trade(isin: str, at_ms: int, price: str, seq: int = 1, size: str = "2") -> T
 
 
 def add_tape(
-    rig: AnalyticsRig, name: str, trades: int, late: bool = True, disorder_ms: int = 40
+    rig: AnalyticsRig,
+    name: str,
+    trades: int,
+    late: bool = True,
+    disorder_ms: int = 40,
+    takes_back: bool = False,
 ) -> tuple[int, int]:
     """Append a tape's trades, some late, some disordered; return first and last time.
 
     One in fifty comes up to ten minutes late, one in a hundred up to three hours; all
-    others by less than ``disorder_ms``. Half of them say what they count for.
+    others by less than ``disorder_ms``. Half of them say what they count for. With
+    ``takes_back`` one in fifteen is cancelled and one in fifteen corrects the one
+    before it, up to three hours later.
     """
     path = TAPES / name
     if not path.exists():
@@ -88,6 +95,7 @@ def add_tape(
     taken = list(itertools.islice(read_tape(path, Refusals()), trades))
     first_ms = taken[0].time_us // 1_000
     dated = []
+    known: dict[str, Trade] = {}
     for number, one in enumerate(taken):
         delay_ms = chance.randrange(0, disorder_ms)
         if late and number % 50 == 7:
@@ -98,6 +106,16 @@ def add_tape(
         if updates is not None:
             one = replace(one, extra={**one.extra, "updates": updates})
         dated.append((one.time_us // 1_000 + delay_ms, number, one))
+        before, known[one.isin] = known.get(one.isin), one
+        if not takes_back or before is None or number % 15 not in (4, 9):
+            continue
+        fields = {"isin": one.isin, "time": one.time_us, "cancels": before.seq}
+        taking = Trade.from_fields(fields)
+        if number % 15 == 9:
+            again = replace(before, seq=before.seq + 1_000_000_000, size="7")
+            taking = replace(again, extra={**again.extra, "corrects": before.seq})
+        later_ms = chance.choice([0, 500, 20_000, 500_000, 9_000_000])
+        dated.append((one.time_us // 1_000 + 50 + later_ms, number, taking))
     for append_ms, _, one in sorted(dated):
         rig.append(append_ms, one)
     return first_ms, max(dated)[0]
@@ -128,7 +146,7 @@ def check_bar_log(rig: AnalyticsRig) -> None:
         assert entry.number == number
         for bar in entry.bars():
             place = bar.isin, bar.start_ms
-            assert place not in logged or bar.trades > logged[place].trades
+            assert place not in logged or bar.edition > logged[place].edition
             logged[place] = bar
     assert logged == {place: bar for place, bar in rig.bars().items() if bar.closed}
 
@@ -150,13 +168,14 @@ def check_movers(rig: AnalyticsRig, rules: Rules) -> None:
 
 
 def test_bars_and_movers_of_a_tape_are_right(make_rig: MakeRig) -> None:
-    """With disorder, lateness and what is too late; after two crashes at every point.
+    """With disorder, lateness, what is too late and what is taken back; after two
+    crashes at every point.
 
     Open, high, low, close, sums and revisions are exact, in Redis, over REST and at a
     client that has followed them; the books balance.
     """
     rig = make_rig(analytics_batch_ms=60_000)
-    first_ms, last_ms = add_tape(rig, "crypto_20240808.csv.gz", 3_000)
+    first_ms, last_ms = add_tape(rig, "crypto_20240808.csv.gz", 3_000, takes_back=True)
     isins = sorted({entry.isin for entry in rig.entries})
     with (
         running_gateway(rig.settings.redis_url) as gateway,
@@ -166,6 +185,8 @@ def test_bars_and_movers_of_a_tape_are_right(make_rig: MakeRig) -> None:
         expected, _ = bar_oracle.bars(rig.entries, Rules())
         check_clients(gateway, listener, expected)
     check_bars(rig, Rules())
+    books = rig.books("bars").partitions.values()
+    assert sum(tally.taken_back for tally in books) > 200
     check_movers(rig, Rules())
 
 

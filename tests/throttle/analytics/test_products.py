@@ -62,8 +62,8 @@ def test_checkpoints_of_before_fit() -> None:
     """Whoever renames a setting or a form here refuses the states that exist."""
     noted = {p.name: (p.form, p.state_settings) for p in ALL}
     assert noted == {
-        "bars": (1, ("bars_ms",)),
-        "movers": (2, ("movers_span_s", "movers_every_s")),
-        "bursts": (1, ("burst_gap_ms",)),
+        "bars": (2, ("bars_ms",)),
+        "movers": (3, ("movers_span_s", "movers_every_s")),
+        "bursts": (2, ("burst_gap_ms",)),
         "moves": (1, ("move_span_ms", "analytics_batch_ms")),
     }

@@ -99,6 +99,14 @@ def test_the_bar_with_more_trades_is_kept_and_what_was_closed_stays_so() -> None
     assert newer(richer, replace(BAR, closed=True)) == replace(richer, closed=True)
 
 
+def test_a_bar_that_lost_a_trade_is_newer_and_closed_if_it_was() -> None:
+    """Trades are taken back: the number of revisions grows, that of trades does not."""
+    poorer = replace(BAR, trades=1, revision=BAR.revision + 1)
+    assert newer(BAR, poorer) == poorer
+    assert newer(poorer, BAR) == poorer
+    assert newer(replace(BAR, closed=True), poorer) == replace(poorer, closed=True)
+
+
 @pytest.mark.parametrize("line", [b"", b"1 2 3", b"a b c d e f g h i j k"])
 def test_a_foreign_line_is_a_value_error(line: bytes) -> None:
     """There is one kind of error."""

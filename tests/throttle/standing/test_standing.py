@@ -6,7 +6,7 @@ import redis
 from ingest.tradelog.contract import partition_of
 from tests.logged import logged_in_redis
 from tests.throttle.testing.tapes import W
-from throttle.standing import taken_from_batch
+from throttle.standing import entry_budget
 from throttle.testing.driver import START_MS, ThrottleDriver
 
 pytestmark = pytest.mark.redis
@@ -134,8 +134,8 @@ def test_what_is_beyond_the_bound_is_an_unknown_target(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A window does not wait for longer than so many entries take to be read."""
-    monkeypatch.setattr(taken_from_batch, "MOST_ENTRIES", 0)
-    monkeypatch.setattr(taken_from_batch, "LEAST_ENTRIES", 20)
+    monkeypatch.setattr(entry_budget, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(entry_budget, "LEAST_ENTRIES", 20)
     with ThrottleDriver(redis_url=redis_url) as driver:
         driver.trade(A, "70", at_ms=0, seq=1)
         driver.turn_clock(W)

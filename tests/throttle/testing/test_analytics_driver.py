@@ -217,6 +217,45 @@ def test_trades_count_for_what_they_say(make_analytics: MakeAnalytics) -> None:
         assert (tally.counted + tally.too_late, tally.unaccounted) == (8, 0)
 
 
+def test_a_trade_that_is_taken_back_leaves_bar_and_span(
+    make_analytics: MakeAnalytics,
+) -> None:
+    """High and close are those of what stands, also once more was traded, when the job
+    was started again, and when the bar had closed.
+    """
+    driver = make_analytics(analytics="bars,movers", lateness_s=60)
+    driver.trade(A, "100", at_ms=500, seq=1)
+    driver.trade(A, "999", at_ms=600, seq=2, size="5")
+    driver.turn_clock(3_000)
+    driver.cancel(A, 2, at_ms=3_500)
+    driver.turn_clock(5_000)
+    [bar] = driver.bars()
+    assert (bar.high, bar.close, bar.volume, bar.trades, bar.revision) == (
+        *(100, 100, 1, 1, 1),
+    )
+    driver.restart_job()
+    driver.trade(A, "101", at_ms=6_000, seq=3)
+    driver.trade(A, "90", at_ms=6_100, seq=4)
+    driver.turn_clock(11_000)
+    driver.restart_job()
+    driver.trade(A, "98", at_ms=12_000, time_ms=6_100, seq=5, corrects=4)
+    driver.turn_clock(21_000)
+    movers = driver.movers()
+    [row] = movers["value"]
+    assert (row["low"], row["high"], row["close"], row["trades"]) == (98, 101, 98, 3)
+    driver.turn_clock(MINUTE + 1_000)
+    driver.cancel(A, 3, at_ms=MINUTE + 2_000)
+    driver.turn_clock(MINUTE + 5_000)
+    driver.cancel(A, 1, at_ms=2 * MINUTE + 1_000)
+    driver.turn_clock(2 * MINUTE + 3_000)
+    [bar] = driver.bars()
+    assert (bar.open, bar.high, bar.low, bar.close) == (100, 100, 98, 98)
+    assert (bar.closed, bar.trades, bar.volume, bar.revision) == (True, 2, 2, 3)
+    tally = driver.tally("bars")
+    assert (tally.counted, tally.taken_back, tally.not_taken_back) == (5, 3, 1)
+    assert tally.unaccounted == 0
+
+
 @settings(max_examples=25)
 @given(ENTRIES)
 def test_bars_and_bursts_by_hand_are_those_of_the_oracle(entries: list[Entry]) -> None:

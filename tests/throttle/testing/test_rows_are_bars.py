@@ -9,8 +9,9 @@ import redis
 from hypothesis import HealthCheck, given, settings
 
 from tests.examples import many
-from tests.throttle.analytics.bar_entries import ENTRIES, trade_of
+from tests.throttle.analytics.bar_entries import ENTRIES, TAKING_ENTRIES, trade_of
 from tests.throttle.analytics.bar_oracle import Entry
+from tests.throttle.standing.test_any_log import stored_days
 from throttle.contract.bars import Bar, add
 from throttle.contract.group import decimal_text
 from throttle.contract.row_sums import Amounts, RowSums
@@ -58,6 +59,33 @@ def as_decimals(sums: RowSums) -> tuple[Decimal | int | None, ...]:
 def window_of(entry: Entry) -> int:
     """Return the window in which an entry was appended."""
     return (entry.append_ms - START_MS) // W
+
+
+@settings(
+    max_examples=many(25), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(TAKING_ENTRIES)
+def test_the_day_so_far_is_the_sum_of_bars(
+    redis_url: str, client: redis.Redis, entries: list[Entry]
+) -> None:
+    """Without what was taken back."""
+    client.flushall()
+    entries.sort(key=lambda entry: entry.append_ms)
+    bars = AnalyticsDriver(analytics="bars", lateness_s=3_600, partitions=2)
+    with ThrottleDriver(redis_url=redis_url, partitions=2) as driver:
+        for entry in entries:
+            at_ms, wire = entry.append_ms - START_MS + W, trade_of(entry).to_wire()
+            for one in (driver, bars):
+                one.payload(wire, at_ms=at_ms, partition=entry.partition)
+        # The throttle takes back batch by batch.
+        for to_ms in range(W, LATEST_MS, 10 * W):
+            driver.turn_clock(to_ms)
+        bars.turn_clock(LATEST_MS)
+        days = stored_days(client)
+    for isin, day in days.items():
+        of_it = [bar for bar in bars.bars() if bar.isin == isin]
+        assert day[:5] == sums_of_bars(of_it)
+        assert day[5] == next((b.open for b in of_it if b.open is not None), None)
 
 
 @settings(

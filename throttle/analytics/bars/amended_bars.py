@@ -3,7 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from throttle.contract.bar_intervals import DayBar, with_bar
+from throttle.contract.bar_intervals import (
+    DayBar,
+    day_of_bars,
+    is_narrower,
+    with_bar,
+)
 from throttle.contract.bars import Bar, newer
 from throttle.contract.session_calendar import SessionCalendars
 
@@ -15,14 +20,34 @@ Place = tuple[str, int]
 class BarChanges:
     """What a batch changes: bars, newest bars and days; and how many bars it keeps.
 
-    ``kept`` counts bars that came with fewer trades than are known of them
-    (``bars.newer``).
+    ``kept`` counts bars that came in a lesser edition than is known of them
+    (``bars.newer``). Of the instruments ``narrowed`` the day has lost a price of a
+    trade that was taken back: it has to be folded anew (``refolded``).
     """
 
     bars: tuple[Bar, ...]
     newest: Mapping[str, Bar]
     days: Mapping[str, DayBar]
     kept: int
+    narrowed: frozenset[str] = frozenset()
+
+    def refolded(
+        self, stored: Mapping[str, Iterable[Bar]], calendars: SessionCalendars
+    ) -> "BarChanges":
+        """Return it with the days that lost a price, folded from all their bars.
+
+        ``stored`` are the bars of each such day before the batch. A day stays as it is
+        if some of them are not stored any more.
+        """
+        days = dict(self.days)
+        for isin, before in stored.items():
+            bars = {bar.start_ms: bar for bar in before}
+            bars |= {bar.start_ms: bar for bar in self.bars if bar.isin == isin}
+            calendar = calendars.of(isin)
+            day = day_of_bars([bars[start] for start in sorted(bars)], calendar)
+            if day is not None and _is_same(day.bar, days[isin].bar):
+                days[isin] = day
+        return replace(self, days=days)
 
 
 @dataclass(slots=True)
@@ -56,13 +81,14 @@ class BarBoard:
         changed: dict[Place, Bar] = {}
         days: dict[str, DayBar] = {}
         newest: dict[str, Bar] = {}
+        narrowed: set[str] = set()
         kept = 0
         for bar in bars:
             place = bar.isin, bar.start_ms
             before = self.open.get(place, stored.get(place))
             after = replace(bar, closed=bar.end_ms <= clock_ms)
             after = newer(before, after)
-            kept += before is not None and after.trades > bar.trades
+            kept += before is not None and after.edition > bar.edition
             if after == before:
                 continue
             changed[place] = after
@@ -70,6 +96,9 @@ class BarBoard:
             later = with_bar(day, before, after, self.calendars.of(bar.isin))
             if later is not None:
                 days[bar.isin] = later
+                is_of_day = later.bar.start_ms <= bar.start_ms
+                if is_of_day and before is not None and is_narrower(after, before):
+                    narrowed.add(bar.isin)
         for place, bar in self.open.items():
             if place not in changed and bar.end_ms <= clock_ms:
                 changed[place] = replace(bar, closed=True)
@@ -77,7 +106,9 @@ class BarBoard:
             other = newest.get(bar.isin, self.newest.get(bar.isin))
             if other is None or bar.start_ms >= other.start_ms:
                 newest[bar.isin] = bar
-        return BarChanges(tuple(changed.values()), newest, days, kept)
+        return BarChanges(
+            tuple(changed.values()), newest, days, kept, frozenset(narrowed)
+        )
 
     def apply(self, changes: BarChanges, clock_ms: int) -> None:
         """Take over what was published."""
@@ -90,3 +121,8 @@ class BarBoard:
                 self.open[place] = bar
         self.newest.update(changes.newest)
         self.days.update(changes.days)
+
+
+def _is_same(day: Bar, other: Bar) -> bool:
+    """Tell whether two states of a day are of the same trades."""
+    return (day.start_ms, day.edition) == (other.start_ms, other.edition)

@@ -21,7 +21,7 @@ def kept_ms(settings: AnalyticsSettings) -> int:
 
 BARS = Product(
     name="bars",
-    form=1,
+    form=2,
     state_settings=("bars_ms",),
     rule=lambda settings: BarPartials(
         settings.analytics_batch_ms,

@@ -14,6 +14,7 @@ from throttle.analytics.batch_bars import bars_of, shown_bars
 from throttle.analytics.product_publisher import BatchChanges, Command
 from throttle.analytics.product_sink import ProductSink, SinkMeans
 from throttle.contract.bars import CLOSE_AFTER_MS, Bar, BarsUpdate
+from throttle.contract.cut import Cut
 from throttle.contract.products.bar_log import entries_of
 from throttle.contract.tally import BatchNote
 
@@ -50,6 +51,9 @@ class BarSink(ProductSink[Bar]):
         board = self._board or self._stored.board()
         before = self._stored.look_up(board.unknown(results))
         changes = board.changes(results, before, clock_ms)
+        if changes.narrowed:
+            days = {isin: changes.days[isin].bar for isin in changes.narrowed}
+            changes = changes.refolded(self._stored.within(days), board.calendars)
         # Until it is published, what is known here is not sure to be what is stored.
         self._board, self._next = None, (board, changes, clock_ms)
         return self._update(changes, clock_ms)
@@ -61,14 +65,14 @@ class BarSink(ProductSink[Bar]):
         self._board = board
         return changes.kept
 
-    def taken_up(self, batch_id: int, clock_ms: int) -> Iterator[BatchChanges]:
+    def taken_up(self, batch_id: int, upto: Cut) -> Iterator[BatchChanges]:
         """Yield what the state held after a batch, wherever Redis stands."""
         bars: Sequence[Bar] = ()
         if batch_id >= 0:
-            bars = shown_bars(self._means.state(batch_id), {})
+            bars = shown_bars(self.state(batch_id, upto), {})
             log.info("bars taken up", bars=len(bars), batch=batch_id + 1)
         for part in chain(parts(bars, _BARS), [()]):
-            yield self.changes(part, clock_ms)
+            yield self.changes(part, self.clock_ms(upto))
 
     def _update(self, changes: BarChanges, clock_ms: int) -> BatchChanges:
         days = tuple((isin, day.encode()) for isin, day in changes.days.items())

@@ -1,6 +1,7 @@
 """Which bar a trade is in; whether it amends a closed bar, or came too late. Pure."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,8 @@ class BarPartials(PartialRule):
 
     A bar closes ``close_after_ms`` after its end.
     """
+
+    takes_back: ClassVar[bool] = True
 
     bars_ms: int
     lateness_ms: int

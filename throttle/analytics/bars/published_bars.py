@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 # Questions that are asked at a time.
 _ASKED = 2_000
+_DAYS_ASKED = 50
 
 
 class PublishedBars(Protocol):
@@ -27,6 +28,9 @@ class PublishedBars(Protocol):
 
     def look_up(self, places: Sequence[Place]) -> Mapping[Place, Bar]:
         """Return the bars at some places, where there are any."""
+
+    def within(self, days: Mapping[str, Bar]) -> Mapping[str, Sequence[Bar]]:
+        """Return the bars within a longer one of each instrument, in any order."""
 
 
 class RedisBars:
@@ -72,6 +76,18 @@ class RedisBars:
                 for place, lines in zip(part, pipe.execute(), strict=True):
                     for line in lines:
                         bars[place] = Bar.decode(place[0], line)
+        return bars
+
+    def within(self, days: Mapping[str, Bar]) -> Mapping[str, Sequence[Bar]]:
+        """Return the bars within a longer one of each instrument, the oldest first."""
+        bars: dict[str, Sequence[Bar]] = {}
+        for isins in parts(days, _DAYS_ASKED):
+            with self._client.pipeline(transaction=False) as pipe:
+                for isin in isins:
+                    bounds = days[isin].start_ms, f"({days[isin].end_ms}"
+                    pipe.zrangebyscore(self._keys.bars(isin), *bounds)
+                for isin, lines in zip(isins, pipe.execute(), strict=True):
+                    bars[isin] = [Bar.decode(isin, line) for line in lines]
         return bars
 
 

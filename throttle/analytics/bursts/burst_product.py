@@ -9,7 +9,7 @@ from throttle.contract.bars import CLOSE_AFTER_MS
 
 BURSTS = Product(
     name="bursts",
-    form=1,
+    form=2,
     state_settings=("burst_gap_ms",),
     rule=lambda settings: BurstPartials(
         settings.analytics_batch_ms, CLOSE_AFTER_MS, settings.burst_gap_ms

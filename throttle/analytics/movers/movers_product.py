@@ -10,7 +10,7 @@ from throttle.contract.bars import CLOSE_AFTER_MS
 
 MOVERS = Product(
     name="movers",
-    form=2,
+    form=3,
     state_settings=("movers_span_s", "movers_every_s"),
     rule=lambda settings: PanePartials(
         settings.movers_every_s * 1_000,

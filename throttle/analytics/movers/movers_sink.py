@@ -31,7 +31,7 @@ class MoversSink(HoldingSink[Bar]):
     def advance(self, rows: pa.Table, note: BatchNote) -> Sequence[Bar]:
         """Return the instruments of the span that ends with the clock, as bars."""
         span = self._recent.span(rows, self.clock_ms(note.end))
-        return list(bars_of(span))
+        return [bar for bar in bars_of(span) if bar.trades]
 
     def changes(self, results: Sequence[Bar], clock_ms: int) -> BatchChanges:
         """Return the list of the span that ends with the clock."""

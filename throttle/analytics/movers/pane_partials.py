@@ -1,6 +1,7 @@
 """Which pane of hopping windows a trade is in, and when it is too late. Pure."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,8 @@ class PanePartials(FinalRule):
 
     A pane is what lies between two beginnings.
     """
+
+    takes_back: ClassVar[bool] = True
 
     span_ms: int
 

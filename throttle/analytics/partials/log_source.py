@@ -25,6 +25,9 @@ from throttle.spark.worker_daemon import quiet_hang_ups
 
 FORMAT = "partialbars"
 
+_SINCE = "since_ms"
+"""Since when the query counts what was appended: in every offset, beside the cut."""
+
 quiet_hang_ups(stays=True)
 
 
@@ -55,7 +58,9 @@ class PartialBarsReader(DataSourceStreamReader):
         """Return the cut from which a query starts that has no checkpoint."""
         from throttle.analytics.partials import partial_reader
 
-        return partial_reader.first_cut(self._options).to_offset()
+        first = partial_reader.first_cut(self._options)
+        is_whole = self._options.start == "earliest"
+        return first.to_offset() | {_SINCE: 0 if is_whole else first.end_ms}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the cut of the next batch; ``start`` while there is none.
@@ -65,7 +70,8 @@ class PartialBarsReader(DataSourceStreamReader):
         from throttle.analytics.partials import partial_reader
 
         previous = Cut.from_offset(start)
-        return partial_reader.next_cut(self._options, previous).to_offset()
+        cut = partial_reader.next_cut(self._options, previous)
+        return cut.to_offset() | {_SINCE: start[_SINCE]}
 
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
@@ -74,7 +80,7 @@ class PartialBarsReader(DataSourceStreamReader):
         first, last = Cut.from_offset(start), Cut.from_offset(end)
         is_live = last.end_ms - first.end_ms <= self._options.rule.batch_ms
         parts = self._options.log.parts(last.partitions, is_live)
-        return [CutRange(first, last, part) for part in parts]
+        return [CutRange(first, last, part, int(end[_SINCE])) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the partial bars between two cuts, and a note of what was read."""

@@ -24,6 +24,11 @@ _WIDE = pa.decimal256(58, FRACTION_DIGITS)
 _OPEN = ("open_time", "open_seq", "open_position")
 _CLOSE = ("close_time", "close_seq", "close_position")
 
+COUNTS = ("trades", "late", "unfit", "taken")
+"""Trades; how often a bar was amended; sums that did not fit; trades taken back."""
+
+SUMS = ("volume", "value")
+
 ARROW_SCHEMA = pa.schema(
     [
         ("at", pa.timestamp("us", tz="UTC")),
@@ -33,7 +38,7 @@ ARROW_SCHEMA = pa.schema(
         ("open", _PRICE),
         *((name, pa.int64()) for name in _CLOSE),
         *((name, _PRICE) for name in ("close", "high", "low", "volume", "value")),
-        *((name, pa.int64()) for name in ("trades", "late", "unfit")),
+        *((name, pa.int64()) for name in COUNTS),
         ("note", pa.string()),
     ]
 )
@@ -42,9 +47,26 @@ ARROW_SCHEMA = pa.schema(
 ``low`` are of those that count for the range: null without such a trade.
 """
 
+OF_PRICES = (*_OPEN, "open", *_CLOSE, "close", "high", "low")
+"""The columns that are of the prices of some of a bar's trades."""
+
+TRADES = pa.schema(
+    [
+        ("isin", pa.string()),
+        ("partition", pa.int32()),
+        *((name, pa.int64()) for name in ("append_ms", "time", "seq", "position")),
+        *((name, _PRICE) for name in ("last", "range")),
+        *((name, _WIDE) for name in ("size", "value")),
+    ]
+)
+"""Trades as they are placed in windows; ``time`` is microseconds. ``last`` and
+``range`` are the price of a trade that counts for them; ``size`` and ``value`` are 0 of
+one that does not count for the volume.
+"""
+
 _FOLDS = [
     *(("first_time", "min"), ("last_time", "max"), ("high", "max"), ("low", "min")),
-    *((name, "sum") for name in ("volume", "value", "trades", "late", "unfit")),
+    *((name, "sum") for name in (*SUMS, *COUNTS)),
 ]
 _AGGREGATES = [("opened", "min"), ("closed", "min"), *_FOLDS]
 _KEYS = ("at", "isin")
@@ -64,10 +86,8 @@ OUT_OF_RANGE = "out_of_range"
 def trades_of(rows: pa.Table) -> tuple[pa.Table, Counter[int]]:
     """Return the trades among checked rows, and how many are ``OUT_OF_RANGE``.
 
-    It needs the columns of ``row_schema.ARROW_SCHEMA``. It returns ``isin``,
-    ``partition``, ``append_ms``, ``time`` (us), ``seq``, ``position``, ``last`` and
-    ``range`` (the price of a trade that counts for them), ``size`` and ``value`` (0 of
-    one that does not count for the volume); the count is by partition.
+    It needs the columns of ``row_schema.ARROW_SCHEMA`` and returns those of
+    ``TRADES``; the count is by partition.
     """
     # What begins otherwise is no trade: what was refused, skipped, or read.
     is_trade = pc.or_(
@@ -155,6 +175,7 @@ def one_each(
         "trades": pa.repeat(_ONE, size),
         "late": late,
         "unfit": pa.repeat(ZERO, size),
+        "taken": pa.repeat(ZERO, size),
         "note": pa.nulls(size, pa.string()),
     }
     return pa.table(columns)
@@ -179,7 +200,7 @@ def combine(tables: Iterable[pa.Table]) -> pa.Table:
     columns = {name: first[name] for name in (*_KEYS, *_OPEN, "open")}
     columns |= {name: last[name] for name in (*_CLOSE, "close")}
     columns |= {name: groups[f"{name}_{how}"] for name, how in _FOLDS}
-    columns |= {name: columns[name].cast(_WIDE) for name in ("volume", "value")}
+    columns |= {name: columns[name].cast(_WIDE) for name in SUMS}
     columns["note"] = pa.nulls(len(groups), pa.string())
     return pa.table({name: columns[name] for name in ARROW_SCHEMA.names})
 
@@ -193,7 +214,7 @@ def to_spark(table: pa.Table) -> pa.Table:
     none = pa.scalar(None, _WIDE)
     unfit = table["unfit"]
     columns = {name: table[name] for name in ARROW_SCHEMA.names}
-    for name in ("volume", "value"):
+    for name in SUMS:
         is_large = pc.greater_equal(table[name], limit)
         columns[name] = pc.if_else(is_large, none, table[name])
         unfit = pc.add(unfit, is_large.cast(pa.int64()))
@@ -207,7 +228,7 @@ def control_row(at_ms: int, key: str, note: str) -> pa.Table:
     Its ``key`` stands in the place of an ISIN.
     """
     row = dict.fromkeys(ARROW_SCHEMA.names)
-    row |= {"isin": key, "note": note, "trades": 0, "late": 0, "unfit": 0}
+    row |= {"isin": key, "note": note, **dict.fromkeys(COUNTS, 0)}
     columns = {name: [value] for name, value in row.items()}
     columns["at"] = [at_ms * 1000]
     return pa.table(columns, schema=ARROW_SCHEMA)

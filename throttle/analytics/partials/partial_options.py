@@ -37,8 +37,12 @@ class PartialOptions:
 
 @dataclass(frozen=True)
 class CutRange(InputPartition):
-    """What one task reads: some partitions of the log, from a cut to a cut."""
+    """What one task reads: some partitions of the log, from a cut to a cut.
+
+    The query counts what was appended from ``since_ms`` on.
+    """
 
     start: Cut
     end: Cut
     partitions: tuple[int, ...]
+    since_ms: int = 0

@@ -1,8 +1,8 @@
 """Reading the trade log for the analytics job: where a batch ends, its partial bars."""
 
 import time
-from collections import Counter
-from collections.abc import Generator, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -13,6 +13,7 @@ from ingest.tradelog.contract import Chunk
 from throttle.analytics.partials import partial_bars
 from throttle.analytics.partials.partial_bars import NOTE_KEY, TICK_KEY, control_row
 from throttle.analytics.partials.partial_options import CutRange, PartialOptions
+from throttle.analytics.partials.taken_back import Takings, takings_of
 from throttle.contract import cut
 from throttle.contract.cut import Cut
 from throttle.contract.tally import BatchNote, QueryTally
@@ -21,10 +22,12 @@ from throttle.spark.task_log import (
     LONGEST_WAIT_S,
     CheckedPieces,
     ask_patiently,
+    entry_rules,
     open_log_reader,
     read_patiently,
 )
-from throttle.window.row_schema import REFUSED_PREFIX, SKIPPED_PREFIX
+from throttle.standing.look_back import EntryRules
+from throttle.window.row_schema import CANCEL_PREFIX, REFUSED_PREFIX, SKIPPED_PREFIX
 
 # Partial bars of so many rows are combined before more is read.
 _MOST_ROWS = 40_000
@@ -65,24 +68,35 @@ def read_partials(options: PartialOptions, part: CutRange) -> Iterator[pa.Record
     """Yield what a task makes of its part of the log (``partials_of``)."""
     ranges = cut.between(part.start, part.end, part.partitions)
     chunks = read_patiently(open_log_reader(options.log), ranges)
-    return partials_of(chunks, options, part)
+    return partials_of(chunks, options, part, entry_rules(options.log))
 
 
 def partials_of(
-    chunks: Generator[tuple[int, Chunk]], options: PartialOptions, part: CutRange
+    chunks: Generator[tuple[int, Chunk]],
+    options: PartialOptions,
+    part: CutRange,
+    rules: EntryRules,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield partial bars (``partial_bars.ARROW_SCHEMA``), a task's note and a tick."""
+    """Yield partial bars (``partial_bars.ARROW_SCHEMA``), a task's note and a tick.
+
+    Where trades are taken back, the log is read again by ``rules``.
+    """
     start, end, rule = part.start, part.end, options.rule
     pieces = CheckedPieces(options.log, start.end_ms, end.end_ms, every_trade=True)
     tallies = {p: QueryTally() for p in part.partitions}
     tables: list[pa.Table] = []
+    taking: defaultdict[str, set[int]] = defaultdict(set)
     for rows in pieces.read(chunks, is_backlog=True):
         tables.append(_counted(rows, options, tallies))
+        if rule.takes_back:
+            _note_taking(rows, taking)
         if not rule.is_combined:
             # Later rows cannot change them.
             yield from _ready(tables.pop(), options)
         elif sum(map(len, tables)) >= _MOST_ROWS:
             tables = [partial_bars.combine(tables)]
+    if taking:
+        tables.append(_taken_back(taking, rules, options, part, tallies))
     if tables:
         yield from _ready(partial_bars.combine(tables), options)
     for p, tally in tallies.items():
@@ -96,6 +110,33 @@ def partials_of(
     note_ms, tick_ms = rule.control_ms(end.end_ms)
     yield from control_row(note_ms, key, note).to_batches()
     yield from control_row(tick_ms, TICK_KEY, "").to_batches()
+
+
+def _note_taking(rows: pa.Table, taking: defaultdict[str, set[int]]) -> None:
+    """Note the instruments, and partitions, of rows that take a trade back."""
+    found = rows.filter(pc.starts_with(rows["key"], CANCEL_PREFIX))
+    columns = (found[name].to_pylist() for name in ("key", "partition"))
+    for key, partition in zip(*columns, strict=True):
+        taking[key.removeprefix(CANCEL_PREFIX)].add(partition)
+
+
+def _taken_back(
+    taking: Mapping[str, Collection[int]],
+    rules: EntryRules,
+    options: PartialOptions,
+    part: CutRange,
+    tallies: Mapping[int, QueryTally],
+) -> pa.Table:
+    """Return the partial bars of what is taken back; count it."""
+
+    def ask() -> Takings:
+        return takings_of(taking, rules, options.rule, part)
+
+    takings = ask_patiently(ask)
+    for p, tally in tallies.items():
+        tally.taken_back += takings.done[p]
+        tally.not_taken_back += takings.left[p]
+    return takings.partials
 
 
 def _ready(table: pa.Table, options: PartialOptions) -> Iterator[pa.RecordBatch]:

@@ -40,6 +40,9 @@ class PartialRule(ABC):
     batch_ms: int
     close_after_ms: int
 
+    takes_back: ClassVar[bool] = False
+    """Whether trades that are taken back leave their windows."""
+
     is_combined: ClassVar[bool] = True
     """Whether one partial bar stands for all trades of an instrument and a start."""
 

@@ -18,7 +18,7 @@ class BarLogEntry:
     """An entry: the ``number``-th of its ``epoch``, and bars of one day.
 
     ``lines`` has one bar a line: its ISIN, a space, and ``Bar.encode``. Of a bar that
-    comes again, the one with more trades is the newer one.
+    comes again, the one of the greater edition is the newer one.
     """
 
     epoch: str

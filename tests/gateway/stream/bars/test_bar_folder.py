@@ -41,7 +41,7 @@ class Kept:
             self.reads += 1
             self.folder.put(span, self.parts(span))
         for row in self.folder.rows(bars, told, clock_ms, wants_all):
-            assert row.version >= self.versions.get(row.id, 0)
+            assert row.version >= self.versions.get(row.id, row.version)
             self.versions[row.id] = row.version
             self.told[row.id] = row.body
 
@@ -167,6 +167,18 @@ def test_the_calendar_says_when_a_day_begins() -> None:
     late = make_bar(minute=0, trades=5, closed=True, revision=1)
     kept.publish(late, clock_ms=end)
     assert b'"revision":1' in kept.told[DAY, SAMSUNG, start]
+
+
+def test_a_bar_that_lost_a_trade_is_told_and_so_are_longer_ones() -> None:
+    kept = Kept()
+    kept.publish(make_bar(minute=0), make_bar(minute=1, prices="1 999 1 2"), clock_ms=1)
+    poorer = make_bar(minute=1, trades=3, prices="1 2 1 2", revision=1)
+    kept.publish(poorer, clock_ms=2)
+    for interval in ("1m", "5m", "1h"):
+        expected = kept.oracle(interval, SAMSUNG, 2)
+        assert expected
+        for start, body in expected.items():
+            assert kept.told[interval, SAMSUNG, start] == body
 
 
 def test_days_are_those_of_the_market_of_an_instrument() -> None:

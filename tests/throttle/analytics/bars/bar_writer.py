@@ -68,6 +68,7 @@ class BarWriter:
         means = SinkMeans(
             settings,
             state=lambda _: _table_of(map(_row_of, self.held)),
+            prices=lambda windows, _: windows,
             retry=_retry,
             report=lambda note, kept: None,
         )

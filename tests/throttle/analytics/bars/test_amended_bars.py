@@ -99,6 +99,21 @@ def test_a_poorer_bar_changes_nothing_and_is_counted() -> None:
     assert (changes.bars, changes.kept) == ((), 1)
 
 
+def test_a_day_that_lost_its_high_is_folded_anew() -> None:
+    """From all its bars; it stays as it is where some of them are gone."""
+    board = make_board()
+    high, other = make_bar(A, 0, 2, price=99), make_bar(A, 1, 3, price=30)
+    publish(board, [high, other], 1)
+    lower = replace(make_bar(A, 0, price=20), revision=1)
+    changes = board.changes([lower], {}, 2)
+    assert changes.narrowed == {A}
+    assert changes.days[A].bar.high == 99
+    folded = changes.refolded({A: [other, high]}, board.calendars).days[A]
+    assert (folded.bar.high, folded.bar.low, folded.bar.trades) == (30, 20, 4)
+    assert (folded.first_ms, folded.last_ms) == (high.start_ms, other.start_ms)
+    assert changes.refolded({A: [high]}, board.calendars).days[A].bar.high == 99
+
+
 def test_a_batch_that_failed_leaves_the_board_as_it_was() -> None:
     """Only what was published is taken over."""
     board = make_board()

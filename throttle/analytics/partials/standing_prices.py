@@ -1,0 +1,103 @@
+"""Windows some of whose trades were taken back: their prices, asked of the log again.
+
+Spark's state can take a trade out of a sum, and not out of a highest price. So a window
+with such trades gets its open, high, low and close from those that stand. Those are all
+there as soon as they are as many as the window counts. Where the log does not hold them
+all, or they lie too far back, the prices are those of all its trades.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import structlog
+
+from throttle.analytics.partials.logged_trades import table_of
+from throttle.analytics.partials.partial_bars import ZERO
+from throttle.analytics.partials.partial_rule import PartialRule
+from throttle.analytics.partials.taken_back import placed_takings
+from throttle.contract.cut import Cut
+from throttle.standing.entry_budget import EntryBudget
+from throttle.standing.look_back import EntryRules, LookBack
+from throttle.standing.settled import settle
+
+log = structlog.get_logger()
+
+_PRICES = ("open", "high", "low", "close")
+_NO_PRICES: dict[str, Any] = dict.fromkeys(_PRICES)
+
+Place = tuple[str, int]
+"""An instrument, and the start of a window in milliseconds."""
+
+
+class StandingPrices:
+    """Asks the log for the prices of windows, within a budget of entries."""
+
+    def __init__(self, rules: EntryRules, rule: PartialRule) -> None:
+        """Take how the log is read, and how trades are placed in windows."""
+        self._rules = rules
+        self._rule = rule
+        self._budget = EntryBudget()
+
+    def of(self, windows: pa.Table, cut: Cut) -> pa.Table:
+        """Return windows with the prices of their trades that stand at a cut.
+
+        Columns are those of ``tumbling_bars.selected``. Raises what reading the log
+        raises.
+        """
+        if not self._rule.takes_back:
+            return windows
+        is_asked = pc.greater(windows["taken"], ZERO)
+        if not pc.any(is_asked).as_py():
+            return windows
+        asked = windows.filter(is_asked)
+        names = ("isin", "start_ms", "trades")
+        columns = (asked[name].to_pylist() for name in names)
+        counts = {(isin, start): n for isin, start, n in zip(*columns, strict=True)}
+        prices = self._prices(counts, cut)
+        if len(prices) < len(counts):
+            log.warning(
+                "prices of trades taken back stay", windows=len(counts) - len(prices)
+            )
+        rows = [
+            {**row, **prices.get((row["isin"], row["start_ms"]), {})}
+            for row in asked.to_pylist()
+        ]
+        others = windows.filter(pc.invert(is_asked))
+        return pa.concat_tables([others, pa.Table.from_pylist(rows, windows.schema)])
+
+    def _prices(self, counts: dict[Place, int], cut: Cut) -> dict[Place, Any]:
+        """Return the prices of windows, by how many trades they count."""
+        isins = {isin for isin, _ in counts}
+        look = LookBack(
+            *(self._rules, isins, cut, cut),
+            *(cut.partitions, self._budget.take()),
+        )
+        while True:
+            found = self._found(look)
+            prices = {
+                place: found.get(place, (0, _NO_PRICES))[1]
+                for place, count in counts.items()
+                if found.get(place, (0, _NO_PRICES))[0] == count
+            }
+            if len(prices) == len(counts) or not look.extend():
+                self._budget.leave(look.left)
+                return prices
+
+    def _found(self, look: LookBack) -> dict[Place, tuple[int, Any]]:
+        """Return how many trades stand in each window, and its prices."""
+        settled = [settle(found) for found in look.entries.values()]
+        standing = [one for of_it in settled for one in of_it.standing]
+        gone = [one for of_it in settled for one in of_it.taken_back]
+        # What was taken back when its window was final is in there for good.
+        which, _, leaves = placed_takings(gone, self._rule)
+        own = zip(which, leaves.to_pylist(), strict=True)
+        standing += [gone[n].trade for n, is_gone in own if not is_gone]
+        _, table = table_of(standing)
+        partials, _ = self._rule.partials(table)
+        starts = pc.divide(partials["at"].cast(pa.int64()), 1_000).to_pylist()
+        rows = partials.select(["isin", "trades", *_PRICES]).to_pylist()
+        return {
+            (row.pop("isin"), start): (row.pop("trades"), row)
+            for start, row in zip(starts, rows, strict=True)
+        }

@@ -1,0 +1,112 @@
+"""What a batch takes back leaves the windows that it was counted in. Pure, but for
+looking back.
+
+Sums lose it here: a partial bar with what it had, below zero. The open, high, low and
+close of such a window are asked of the log where it is published
+(``standing_prices.py``).
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from throttle.analytics.partials.logged_trades import table_of
+from throttle.analytics.partials.partial_bars import (
+    ARROW_SCHEMA,
+    OF_PRICES,
+    SUMS,
+    one_each,
+)
+from throttle.analytics.partials.partial_options import CutRange
+from throttle.analytics.partials.partial_rule import PartialRule, PlacedTrades
+from throttle.standing.look_back import EntryRules, LookBack
+from throttle.standing.settled import LoggedTrade, TakenBack, settle
+
+MOST_ENTRIES = 1_000_000
+"""So many entries of the log before a batch are read for it: about a second. A number,
+not a time: a batch that is read again takes back the same.
+"""
+
+
+class Takings(NamedTuple):
+    """Partial bars with less than nothing, and how many trades they are of.
+
+    ``done`` and ``left`` count by the partition of the entry that takes back:
+    ``left`` are those that change no window.
+    """
+
+    partials: pa.Table
+    done: Counter[int]
+    left: Counter[int]
+
+
+def takings_of(
+    taking: Mapping[str, Collection[int]],
+    rules: EntryRules,
+    rule: PartialRule,
+    part: CutRange,
+) -> Takings:
+    """Return what the entries of a task take back.
+
+    ``taking`` names the instruments of such entries, and the partitions that have them.
+    Raises what reading the log raises.
+    """
+    of_all = {p for partitions in taking.values() for p in partitions}
+    partitions = part.end.partitions if rules.is_scattered else of_all
+    look = LookBack(rules, taking, part.start, part.end, partitions, MOST_ENTRIES)
+    while True:
+        settled = [settle(found) for found in look.entries.values()]
+        unknown = [
+            one for of_it in settled for one in of_it.unknown if _is_own(one, part)
+        ]
+        if not unknown or not look.extend():
+            break
+    found = [
+        one for of_it in settled for one in of_it.taken_back if _is_own(one.by, part)
+    ]
+    counted = [one for one in found if one.trade.append_ms >= part.since_ms]
+    which, placed, may_change = placed_takings(counted, rule)
+    own = zip(which, may_change.to_pylist(), strict=True)
+    done = Counter(counted[n].by.partition for n, changes in own if changes)
+    left = Counter(one.partition for one in (*unknown, *(one.by for one in found)))
+    columns = (column.filter(may_change) for column in placed[:2])
+    return Takings(_less(*columns), done, left - done)
+
+
+def placed_takings(
+    taken_back: Sequence[TakenBack], rule: PartialRule
+) -> tuple[list[int], PlacedTrades, pa.ChunkedArray]:
+    """Return which trades can be in windows, their places, and whether they leave them.
+
+    A window is changed for as long as the entry that takes a trade back would be in
+    time, were it a trade of the window.
+    """
+    which, table = table_of(one.trade for one in taken_back)
+    placed = rule.place(table)
+    append_ms = pa.array((taken_back[n].by.append_ms for n in which), pa.int64())
+    place = placed.trades.column_names.index("append_ms")
+    later = placed.trades.set_column(place, "append_ms", append_ms)
+    return which, placed, pc.and_(placed.in_time, rule.place(later).in_time)
+
+
+def _is_own(entry: LoggedTrade, part: CutRange) -> bool:
+    """Tell whether a task has read an entry itself."""
+    p, start, end = entry.partition, part.start, part.end
+    is_read = start.position(p) < entry.position <= end.position(p)
+    return p in part.partitions and is_read
+
+
+def _less(trades: pa.Table, starts: pa.ChunkedArray) -> pa.Table:
+    """Return the partial bars of trades, each of which takes away what it had."""
+    size = len(trades)
+    ones = pa.repeat(pa.scalar(1, pa.int64()), size)
+    table = one_each(trades, starts, ones)
+    columns = {name: table[name] for name in ARROW_SCHEMA.names}
+    for name in OF_PRICES:
+        columns[name] = pa.nulls(size, table[name].type)
+    for name in (*SUMS, "trades"):
+        columns[name] = pc.negate(columns[name])
+    return pa.table({**columns, "taken": ones})
