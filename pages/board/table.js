@@ -277,7 +277,7 @@ class Row extends Component {
           </td>
         `),
       name: () =>
-        this.kept("name", [isin, instrument, row.limit], () => html`
+        this.kept("name", [isin, instrument, row.limit, row.isCorrected], () => html`
           <td role="gridcell" key="name" class="name">
             <span class="title" lang="ko" title=${instrument?.name}>${instrument?.name ?? isin}</span>
             <span class="under">
@@ -285,7 +285,11 @@ class Row extends Component {
             </span>
           </td>
         `),
-      isin: () => html`<td role="gridcell" key="isin" class="isin code">${isin}</td>`,
+      isin: () => html`
+        <td role="gridcell" key="isin" class="isin code">
+          ${isin} ${columns.every(({ id }) => id !== "name") && html`<${Marks} row=${row} />`}
+        </td>
+      `,
       price: () => html`
         <td role="gridcell" key="price" class=${`price number ${change.kind}`} ref=${this.price}>
           ${priceText(item.price)}
