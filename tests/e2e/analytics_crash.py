@@ -46,7 +46,10 @@ Compare = Callable[[Mapping[tuple[str, int], Mapping[str, Any]]], object]
 
 
 class AnalyticsCrasher:
-    """A job, its server and a feed with disorder and lateness. A context manager."""
+    """A job, its server and a feed with disorder and lateness. A context manager.
+
+    Of twenty trades one corrects another one, and one is cancelled.
+    """
 
     def __init__(self, client: redis.Redis, url: str, folder: Path) -> None:
         self._client = client
@@ -97,18 +100,27 @@ class AnalyticsCrasher:
 
     def _feed(self) -> None:
         chance, seq = Random(3), 0
+        newest: dict[str, int] = {}
         while not self._is_over.wait(0.05):
             with self._appending:
                 if self._is_paused.is_set():
                     continue
                 now_us = time.time_ns() // 1_000
                 trades = []
-                for _ in range(20):
+                for number in range(20):
                     seq += 1
+                    isin = chance.choice(ISINS)
                     late_us = chance.choice((0, 0, 0, 2_000_000, 90_000_000))
                     price = str(chance.randrange(900, 1_100))
-                    fields = chance.choice(ISINS), now_us - late_us, seq, price, "1.5"
+                    extra: dict[str, Any] = {}
+                    if number == 7 and isin in newest:
+                        extra = {"corrects": newest[isin]}
+                    fields = isin, now_us - late_us, seq, price, "1.5", extra
                     trades.append(Trade(*fields))
+                    newest[isin] = seq
+                isin = chance.choice([*newest])
+                cancel = {"isin": isin, "time": now_us, "cancels": newest.pop(isin)}
+                trades.append(Trade.from_fields(cancel))
                 self._writer.append([(one.isin, one.to_wire()) for one in trades])
 
     def crash_once(
@@ -161,10 +173,11 @@ class AnalyticsCrasher:
             assert found == expected
             book = self._books("bars")
             assert sum(t.read for t in book.partitions.values()) == len(entries)
-            assert sum(t.counted for t in book.partitions.values()) == (
-                len(entries) - too_late.total()
-            )
-            moves, moves_too_late = move_oracle.moves(entries, MOVES)
+            trades = [entry for entry in entries if entry.cancels is None]
+            tallies = book.partitions.values()
+            assert sum(t.counted for t in tallies) == len(trades) - too_late.total()
+            # Moves do not follow what is taken back.
+            moves, moves_too_late = move_oracle.moves(trades, MOVES)
             assert moves_in(self._client, self._keys) == moves
             of_moves = self._books("moves").partitions
             assert {p: t.too_late for p, t in of_moves.items()} == moves_too_late
@@ -194,6 +207,8 @@ class AnalyticsCrasher:
                     one.seq,
                     one.price,
                     one.size,
+                    cancels=one.extra.get("cancels"),
+                    corrects=one.extra.get("corrects"),
                 )
 
     def _bars(self) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
