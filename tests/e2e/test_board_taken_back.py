@@ -1,4 +1,4 @@
-"""A cancelled trade on the market board, from the log to the page in a real Chromium."""
+"""A cancelled trade on the market board, from the log to a page in real Chromium."""
 
 import pytest
 import redis
