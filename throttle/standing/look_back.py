@@ -15,8 +15,10 @@ from throttle.window.checked_rows import joined, select, trade_rows
 from throttle.window.decoder import find_decoder
 from throttle.window.row_schema import CANCEL_PREFIX, NOT_LAST_PREFIX, REFUSED_PREFIX
 
-FIRST_SPAN_MS = 60_000
-"""How far back the first step goes; each further one goes four times as far."""
+FIRST_SPAN_MS = 4_000
+"""How far back the first step goes; each further one goes four times as far, and one
+after a step that had too many entries a quarter as far.
+"""
 
 _TIMES_FURTHER = 4
 
@@ -83,6 +85,32 @@ class LookBack:
         self._read({p: (upto, end.position(p)) for p, upto in self._upto.items()})
         self.left = most
 
+    @property
+    def end(self) -> Cut:
+        """The cut up to which it knows the log."""
+        return self._end
+
+    @property
+    def size(self) -> int:
+        """How many entries it holds."""
+        return sum(map(len, self.entries.values()))
+
+    def is_of(self, isins: Collection[str], partitions: Collection[int]) -> bool:
+        """Tell whether it holds what there is of these instruments, in these."""
+        return self._isins.issuperset(isins) and self._upto.keys() == set(partitions)
+
+    def advance(self, end: Cut) -> None:
+        """Read on up to a later cut. Raises what reading the log raises."""
+        before, self._end = self._end, end
+        left, self.left = self.left, inf
+        try:
+            self._read({p: (before.position(p), end.position(p)) for p in self._upto})
+        except BaseException:
+            self._end = before
+            raise
+        finally:
+            self.left = left
+
     def extend(self) -> bool:
         """Read a step further back; False if there is no more, or enough was read.
 
@@ -97,6 +125,7 @@ class LookBack:
             tail = self._log.tail(from_ms, [*self._upto])
             after |= dict(zip(tail.partitions, tail.positions, strict=True))
         if not self._read({p: (after[p], upto) for p, upto in self._upto.items()}):
+            self._span_ms = max(self._span_ms // _TIMES_FURTHER, 1)
             return False
         self._upto = {p: min(after[p], upto) for p, upto in self._upto.items()}
         self.from_ms, self._span_ms = from_ms, self._span_ms * _TIMES_FURTHER

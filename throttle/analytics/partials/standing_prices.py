@@ -6,6 +6,7 @@ there as soon as they are as many as the window counts. Where the log does not h
 all, or they lie too far back, the prices are those of all its trades.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
@@ -26,18 +27,26 @@ log = structlog.get_logger()
 _PRICES = ("open", "high", "low", "close")
 _NO_PRICES: dict[str, Any] = dict.fromkeys(_PRICES)
 
+MOST_KEPT = 200_000
+"""With more entries than these it begins anew, with the instruments asked for alone."""
+
 Place = tuple[str, int]
 """An instrument, and the start of a window in milliseconds."""
 
 
 class StandingPrices:
-    """Asks the log for the prices of windows, within a budget of entries."""
+    """Asks the log for the prices of windows, within a budget of entries.
+
+    What was read for a window is kept: while that goes on, each batch adds to it only
+    what has come since, and looks further back where not all was found.
+    """
 
     def __init__(self, rules: EntryRules, rule: PartialRule) -> None:
         """Take how the log is read, and how trades are placed in windows."""
         self._rules = rules
         self._rule = rule
         self._budget = EntryBudget()
+        self._look: LookBack | None = None
 
     def of(self, windows: pa.Table, cut: Cut) -> pa.Table:
         """Return windows with the prices of their trades that stand at a cut.
@@ -68,11 +77,8 @@ class StandingPrices:
 
     def _prices(self, counts: dict[Place, int], cut: Cut) -> dict[Place, Any]:
         """Return the prices of windows, by how many trades they count."""
-        isins = {isin for isin, _ in counts}
-        look = LookBack(
-            *(self._rules, isins, cut, cut),
-            *(cut.partitions, self._budget.take()),
-        )
+        look = self._look_from({isin for isin, _ in counts}, cut)
+        look.left = self._budget.take()
         while True:
             found = self._found(look)
             prices = {
@@ -83,6 +89,22 @@ class StandingPrices:
             if len(prices) == len(counts) or not look.extend():
                 self._budget.leave(look.left)
                 return prices
+
+    def _look_from(self, isins: Collection[str], cut: Cut) -> LookBack:
+        """Return what is known of instruments up to a cut."""
+        look = self._look
+        if (
+            look is None
+            or not look.is_of(isins, cut.partitions)
+            or look.end.end_ms > cut.end_ms
+            or look.size > MOST_KEPT
+        ):
+            others = () if look is None or look.size > MOST_KEPT else look.entries
+            every = {*isins, *others}
+            look = LookBack(self._rules, every, cut, cut, cut.partitions, 0)
+        look.advance(cut)
+        self._look = look
+        return look
 
     def _found(self, look: LookBack) -> dict[Place, tuple[int, Any]]:
         """Return how many trades stand in each window, and its prices."""

@@ -17,7 +17,7 @@ from tests.throttle.analytics.bar_entries import (
     trade_of,
 )
 from tests.throttle.analytics.bar_oracle import Entry, Rules
-from throttle.analytics.partials import taken_back
+from throttle.analytics.partials import standing_prices, taken_back
 from throttle.standing import entry_budget
 from throttle.testing.analytics_driver import AnalyticsDriver
 
@@ -146,6 +146,45 @@ def test_looking_back_is_bounded(bound: str, monkeypatch: pytest.MonkeyPatch) ->
     driver.turn_clock(6_000)
     [bar] = driver.bars()
     assert (bar.trades, bar.high) == ((2, 999) if bound == "sums" else (1, 999))
+
+
+def test_looking_back_goes_on_with_the_next_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Little by little; what was found is not read again, so it stays right."""
+    monkeypatch.setattr(entry_budget, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(entry_budget, "LEAST_ENTRIES", 5)
+    driver = driver_of("bars", analytics_batch_ms=1_000)
+    driver.trade(A, "999", at_ms=100, seq=1)
+    for seq in range(2, 40):
+        driver.trade(A, "100", at_ms=100 * seq, seq=seq)
+    driver.turn_clock(5_000)
+    driver.cancel(A, 1, at_ms=5_100)
+    highs = []
+    for seq in range(40, 85):
+        at_ms = 5_200 + 1_000 * (seq - 40)
+        driver.trade(A, "101", at_ms=at_ms, seq=seq)
+        driver.turn_clock(at_ms + 1_000)
+        highs.append(int(driver.bars()[0].high or 0))
+    assert set(highs[:2]) == {999}
+    assert set(highs[-10:]) == {101}
+    assert highs == sorted(highs, reverse=True)
+
+
+def test_what_was_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read anew then, of more instruments than one, and right all the same."""
+    monkeypatch.setattr(standing_prices, "MOST_KEPT", 3)
+    driver, isins = driver_of("bars"), [A, "KR7000660001"]
+    for number in range(10):
+        at_ms = 2_000 * number
+        for isin in isins:
+            driver.trade(isin, "100", at_ms=at_ms, seq=3 * number)
+            driver.trade(isin, "999", at_ms=at_ms + 1, seq=3 * number + 1)
+        driver.cancel(isins[number % 2], 3 * number + 1, at_ms=at_ms + 2)
+        driver.turn_clock(at_ms + 2_000)
+    driver.turn_clock(24_000)
+    volumes = {bar.isin: (bar.high, bar.trades) for bar in driver.bars()}
+    assert volumes == dict.fromkeys(isins, (999, 15))
 
 
 def test_what_a_query_never_counted_it_does_not_lose() -> None:
