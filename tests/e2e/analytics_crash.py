@@ -42,6 +42,9 @@ MOVES = MoveRules(Fraction(12), span_us=2_000_000, batch_ms=1_000)
 ISINS = make_isins(15)
 """What the feed's trades are of."""
 
+STANDS = min(ISINS)
+"""No trade of it is taken back: its prices are those that Spark's state holds."""
+
 Compare = Callable[[Mapping[tuple[str, int], Mapping[str, Any]]], object]
 
 
@@ -117,7 +120,8 @@ class AnalyticsCrasher:
                         extra = {"corrects": newest[isin]}
                     fields = isin, now_us - late_us, seq, price, "1.5", extra
                     trades.append(Trade(*fields))
-                    newest[isin] = seq
+                    if isin != STANDS:
+                        newest[isin] = seq
                 isin = chance.choice([*newest])
                 cancel = {"isin": isin, "time": now_us, "cancels": newest.pop(isin)}
                 trades.append(Trade.from_fields(cancel))

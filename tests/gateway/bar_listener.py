@@ -35,7 +35,8 @@ class BarListener:
         """Take in what has changed."""
         place = bar["isin"], bar["start"]
         known = self.bars.get(place)
-        if known is not None and bar["trades"] < known["trades"]:
+        edition = bar["revision"], bar["trades"]
+        if known is not None and edition < (known["revision"], known["trades"]):
             self.went_back.append(place)
         self.bars[place] = bar
 
