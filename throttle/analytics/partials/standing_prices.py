@@ -80,7 +80,7 @@ class StandingPrices:
         look = self._look_from({isin for isin, _ in counts}, cut)
         look.left = self._budget.take()
         while True:
-            found = self._found(look)
+            found = self._found(look, {isin for isin, _ in counts})
             prices = {
                 place: found.get(place, (0, _NO_PRICES))[1]
                 for place, count in counts.items()
@@ -93,22 +93,22 @@ class StandingPrices:
     def _look_from(self, isins: Collection[str], cut: Cut) -> LookBack:
         """Return what is known of instruments up to a cut."""
         look = self._look
-        if (
-            look is None
-            or not look.is_of(isins, cut.partitions)
-            or look.end.end_ms > cut.end_ms
-            or look.size > MOST_KEPT
-        ):
-            others = () if look is None or look.size > MOST_KEPT else look.entries
-            every = {*isins, *others}
-            look = LookBack(self._rules, every, cut, cut, cut.partitions, 0)
-        look.advance(cut)
+        if look is not None and look.size > MOST_KEPT:
+            look = None
+        is_known = look is not None and look.is_of(isins, cut.partitions)
+        if look is not None and is_known and look.end.end_ms <= cut.end_ms:
+            look.advance(cut)
+        else:
+            instruments = {*isins, *(() if look is None else look.entries)}
+            look = LookBack(self._rules, instruments, cut, cut, cut.partitions, 0)
         self._look = look
         return look
 
-    def _found(self, look: LookBack) -> dict[Place, tuple[int, Any]]:
-        """Return how many trades stand in each window, and its prices."""
-        settled = [settle(found) for found in look.entries.values()]
+    def _found(
+        self, look: LookBack, isins: Collection[str]
+    ) -> dict[Place, tuple[int, Any]]:
+        """Return how many trades of instruments stand in each window, its prices."""
+        settled = [settle(look.entries[isin]) for isin in isins]
         standing = [one for of_it in settled for one in of_it.standing]
         gone = [one for of_it in settled for one in of_it.taken_back]
         # What was taken back when its window was final is in there for good.
