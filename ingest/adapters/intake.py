@@ -161,6 +161,8 @@ class Intake:
         for piece in self._each(pieces, frame):
             try:
                 self._sort(piece, now_us, entries, others)
+            except InvalidTrade as error:
+                self.refuse(error)
             except Exception as error:  # noqa: BLE001 - of a value of an odd type
                 self.refuse(not_decoded("piece", repr(piece), error))
         self.counts.trades += len(entries)
@@ -262,11 +264,7 @@ class Intake:
             return
         if traded.sent_us is not None:
             self.clock.note(traded.sent_us, now_us)
-        try:
-            trade = self._check(isin, traded, now_us)
-        except InvalidTrade as error:
-            self.refuse(error)
-            return
+        trade = self._check(isin, traded, now_us)
         size = int(trade.size) if trade.size.isdigit() else 0
         number = None
         if traded.number is not None:
@@ -313,11 +311,7 @@ class Intake:
             "venue": self._venue,
             "symbol": cancel.symbol,
         }
-        try:
-            entry = _with_extra(fields, cancel.extra)
-        except InvalidTrade as error:
-            self.refuse(error)
-            return
+        entry = _with_extra(fields, cancel.extra)
         if self.numbers.take_back(*which):
             entries.append((isin, entry.to_wire()))
         else:
@@ -334,11 +328,7 @@ class Intake:
         if version is None or traded.number is None:
             self._skip(CORRECTION_NOT_APPLIED)
             return
-        try:
-            trade = self._check(isin, traded, now_us)
-        except InvalidTrade as error:
-            self.refuse(error)
-            return
+        trade = self._check(isin, traded, now_us)
         if self._numbering is Numbering.UNIQUE:
             trade = replace(trade, time_us=version[0], seq=version[1])
         stood = self.numbers.put_in_place(
