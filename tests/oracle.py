@@ -55,6 +55,7 @@ class Item(NamedTuple):
     price: str
     size: str
     sums: Sums
+    revision: int = 0
 
 
 Windows = Mapping[int, Mapping[str, Item]]

@@ -1,14 +1,16 @@
 """What was published, read from the window log."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from typing import NamedTuple
 
 import redis
 
 from ingest.redis_keys import Keys
 from tests.oracle import Item, Sums, add_up
+from throttle.contract.day_so_far import DayValue, day_object
 from throttle.contract.snapshot import Row, WindowSnapshot
 
 
@@ -58,4 +60,36 @@ def item_of(row: Row) -> Item:
         sums = Sums(int(trades), Decimal(volume), Decimal(value), high, low)
     order = int(version[:16]), int(version[16:35]), int(version[35:])
     assert order[:2] == (int(body["time"]), int(body["seq"]))
-    return Item(order, price, size, sums)
+    revision = int(row.version[:4])
+    assert int(body.get("revision", 0)) == revision
+    return Item(order, price, size, sums, revision)
+
+
+class Day(NamedTuple):
+    """A day so far: when it began, its sums, and its first price."""
+
+    start_ms: int
+    sums: Sums
+    open: Decimal | None
+
+
+def read_day(text: bytes) -> Day:
+    """Read the JSON object of a day as documented."""
+    day = json.loads(day_object(text), parse_float=Decimal)
+    numbers = (day.get(name) for name in ("volume", "value", "high", "low", "open"))
+    volume, value, high, low, first = (
+        None if number is None else Decimal(number) for number in numbers
+    )
+    assert volume is not None
+    assert value is not None
+    return Day(day["start"], Sums(day["trades"], volume, value, high, low), first)
+
+
+def read_days(stored: Mapping[bytes, bytes]) -> dict[str, Day]:
+    """Read the days of a Redis hash, by ISIN."""
+    return {k.decode(): read_day(DayValue.decode(v).text) for k, v in stored.items()}
+
+
+def stored_days(client: redis.Redis) -> dict[str, Day]:
+    """Return the days that Redis has."""
+    return read_days(client.hgetall(Keys("tt").days_so_far))

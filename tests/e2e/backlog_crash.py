@@ -10,6 +10,7 @@ from ingest.tradelog.redis_positions import FIELD, stream_key
 from tests.conftest import PATIENCE
 from tests.e2e.books import Checked, read_account
 from tests.e2e.crash import REQUESTS, RUNNING
+from tests.e2e.feeds import take_back
 from tests.e2e.processes import Running
 from tests.e2e.rig import KEYS, Rig
 
@@ -86,7 +87,10 @@ class BacklogCrasher:
         open_log(self._rig.client, KEYS.namespace, PARTITIONS)
         start_us = (self._rig.clock_ms() - SECONDS * 1_000) * 1_000
         pipe = self._rig.client.pipeline(transaction=False)
-        for event in Simulator(rate=RATE, seconds=SECONDS).events(start_us):
+        events = Simulator(rate=RATE, seconds=SECONDS).events(start_us)
+        if self._rig.is_taking_back:
+            events = take_back(events, Random(1))
+        for event in events:
             key = stream_key(KEYS.namespace, partition_of(event.key, PARTITIONS))
             stamp_ms = (start_us + event.due_us) // 1_000
             pipe.xadd(key, {FIELD: event.payload}, id=f"{stamp_ms}-*")

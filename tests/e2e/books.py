@@ -2,8 +2,8 @@
 
 import json
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -14,17 +14,28 @@ from ingest.redis_keys import Keys
 from ingest.trade import InvalidTrade, Trade, check_not_ahead
 from tests.logged import Logged, logged_in_redis
 from tests.oracle import (
+    Windows,
     add_up,
+    by_append_time,
     expected_windows,
     sums_of_items,
     sums_of_trades,
 )
-from tests.published import published_windows
+from tests.published import Day, published_windows, read_days
+from tests.throttle.standing.standing_oracle import (
+    StandingOracle,
+    by_windows,
+    go_through,
+)
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import BatchEntry, Ledger
 from throttle.contract.ledger import add_up as add_up_books
 
 JOB = "throttle"
+MOST_ELSE = 50
+"""Of so many instruments without anything taken back days are compared, too."""
+
+_TAKE_BACK = (b'"cancels"', b'"corrects"')
 MAX_AHEAD_US = 5_000_000
 
 Log = Callable[[], list[Logged]]
@@ -42,11 +53,12 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A job's ledger, its batches and its cut, read in one step."""
+    """A job's ledger, its batches, its cut and the days so far, read in one step."""
 
     ledger: Ledger
     batches: tuple[BatchEntry, ...]
     cut: Cut
+    days: Mapping[str, Day]
 
 
 def read_account(
@@ -58,12 +70,13 @@ def read_account(
         pipe.hgetall(keys.ledger(job))
         pipe.xrange(keys.batches(job))
         pipe.hget(keys.meta, f"cut:{job}")
-        stored, entries, cut = pipe.execute()
+        pipe.hgetall(keys.days_so_far)
+        stored, entries, cut, days = pipe.execute()
     ledger = Ledger.decode(job, stored)
     if ledger is None:
         return None
     batches = tuple(BatchEntry.decode(*entry) for entry in entries)
-    return Account(ledger, batches, Cut.from_offset(json.loads(cut)))
+    return Account(ledger, batches, Cut.from_offset(json.loads(cut)), read_days(days))
 
 
 def check_books(
@@ -81,6 +94,13 @@ def check_books(
     """
     account = read_account(client, job, namespace)
     assert account is not None, f"{job} has no ledger"
+    return check_account(client, account, namespace, log)
+
+
+def check_account(
+    client: redis.Redis, account: Account, namespace: str, log: Log | None
+) -> Ledger:
+    """Check an account as ``check_books`` does."""
     ledger, batches = account.ledger, account.batches
     assert ledger.problems() == []
     assert _place(ledger.upto) == _place(account.cut)
@@ -117,9 +137,12 @@ def check_against_oracle(
     The sums of all its rows are those of all trades that were read and not refused,
     but for those that do not count for the last price before there was one.
     The feed may go on meanwhile: nothing can be added to a window that was published.
-    For one job that has published the whole stream.
+    For one job that has published the whole stream. The days so far are compared, too,
+    and what instruments show of which trades were taken back.
     """
-    ledger = check_books(client, namespace=namespace, log=log)
+    account = read_account(client, namespace=namespace)
+    assert account is not None
+    ledger = check_account(client, account, namespace, log)
     upto_ms = ledger.upto.end_ms
     windows = published_windows(client, namespace)
     published = {end: items for end, items in windows.items() if end <= upto_ms}
@@ -132,18 +155,69 @@ def check_against_oracle(
         valid = [e for e in entries if (e.partition, e.position) not in letters]
         # Brokers and this machine need not agree on the time: the cut decides there.
         window_of = None if log is None else _by_cut(client, window_ms, namespace)
+        taken = check_what_stands(account, valid, published, window_ms, window_of)
+        trades = [entry for entry in valid if not _is_cancel(entry)]
         expected, books, unshown = expected_windows(
-            valid, upto_ms, window_ms, window_of
+            trades, upto_ms, window_ms, window_of
         )
         # The job may have started on an empty log, before the first trade.
         before = {end for end in published if end < min(expected)}
         assert not any(published[end] for end in before)
         for end in published.keys() - before:
-            assert published[end] == expected[end], f"window {end}"
-        shown = sums_of_items(published)
-        assert add_up([*shown.items(), *unshown.items()]) == sums_of_trades(valid)
-        assert {name: getattr(ledger.total, name) for name in books} == books
+            both = (window[end] for window in (published, expected))
+            shown, wanted = ({i: w[i] for i in w.keys() - taken} for w in both)
+            assert shown == wanted, f"window {end}"
+        sums = add_up([*sums_of_items(published).items(), *unshown.items()])
+        of_trades = sums_of_trades(trades)
+        # Those of the others were compared window by window.
+        assert {i: sums.get(i) for i in of_trades.keys() - taken} == {
+            i: of_trades[i] for i in of_trades.keys() - taken
+        }
+        counted = {name: getattr(ledger.total, name) for name in books}
+        # What takes a trade back decides whether others of its window are stale.
+        assert sum(counted.values()) == sum(books.values())
+        assert taken or counted == books
     return Checked(len(published), ledger.total.read, upto_ms)
+
+
+def check_what_stands(
+    account: Account,
+    entries: Iterable[Logged],
+    published: Windows,
+    window_ms: int,
+    window_of: Callable[[Logged], int] | None,
+) -> set[str]:
+    """Compare instruments of which trades are taken back; return which those are.
+
+    Each batch shows the newest trade that stands, and the day so far has what stands of
+    it, of these and some others. The books count what was taken back.
+    """
+    window_of = window_of or by_append_time(window_ms)
+    placed = by_windows(entries, window_of)
+    of_each: dict[str, list[Logged]] = {}
+    for (_, isin), logged in placed.items():
+        of_each.setdefault(isin, []).extend(logged)
+    taken = {
+        isin
+        for isin, logged in of_each.items()
+        if any(word in one.payload for one in logged for word in _TAKE_BACK)
+    }
+    chosen = taken.union(sorted(of_each)[:MOST_ELSE])
+    oracles = {isin: StandingOracle() for isin in chosen}
+    batches = [
+        range(batch.start.end_ms + window_ms, batch.end.end_ms + 1, window_ms)
+        for batch in account.batches
+    ]
+    rows = {end: published.get(end, {}) for ends in batches for end in ends}
+    deque(go_through(batches, placed, rows, oracles), maxlen=0)
+    for isin in chosen & account.days.keys():
+        day = account.days[isin]
+        found = oracles[isin].day(lambda one, day=day: window_of(one) > day.start_ms)
+        assert (day.sums, day.open) == found, isin
+    total = account.ledger.total
+    assert total.taken_back == sum(one.taken_back for one in oracles.values())
+    assert total.unknown_target == sum(one.unknown for one in oracles.values())
+    return taken
 
 
 def check_dead_letters(
@@ -229,6 +303,10 @@ def _by_cut(
         return (counted // window_ms + 1) * window_ms
 
     return window_of
+
+
+def _is_cancel(entry: Logged) -> bool:
+    return b'"cancels"' in entry.payload
 
 
 def _reason(entry: Logged) -> str:

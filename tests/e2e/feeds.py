@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from random import Random
@@ -17,6 +18,7 @@ from ingest.feed.pacer import run_feed
 from ingest.sources.event import Event, Refusals
 from ingest.sources.replay import ReplayOptions, replay
 from ingest.sources.simulator import Simulator
+from ingest.trade import Trade
 from ingest.tradelog.contract import AppendTally, LogInfo, LogWriter, partition_of
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
@@ -24,6 +26,9 @@ from tests.conftest import TAPES
 
 CAP = 4_000_000
 LATE, LATE_BY, TWICE = 0.02, 400, 0.01
+CORRECTED, CANCELLED = 0.02, 0.02
+NOBODYS = 10**15
+"""No trade of a tape has this number."""
 
 
 def find_tape(folder: Path) -> Path:
@@ -88,6 +93,8 @@ def create_feed(
     rate: float,
     seed: int = 1,
     without_partition: int | None = None,
+    *,
+    is_taking_back: bool = False,
 ) -> Feed:
     """Start a feed into a log in Redis.
 
@@ -96,6 +103,8 @@ def create_feed(
     client = connect(url)
     info = open_log(client, "tt", 4)
     events = feed_events(tape, rate, Random(seed), info, without_partition)
+    if is_taking_back:
+        events = take_back(events, Random(seed))
     return Feed(_Stubborn(RedisLogWriter(client, "tt", info, CAP)), events)
 
 
@@ -167,6 +176,26 @@ def _events(tape: Path, rate: float, chance: Random) -> Iterator[Event]:
         yield event
         if chance.random() < TWICE:
             yield event
+
+
+def take_back(events: Iterable[Event], chance: Random) -> Iterator[Event]:
+    """Yield events; a part of them corrects another trade, a part is cancelled later.
+
+    That is the newest trade of the instrument, one of long ago, or none at all.
+    """
+    seqs: dict[str, list[int]] = {}
+    for event in events:
+        trade = Trade.from_wire(event.payload)
+        known = seqs.setdefault(event.key, [])
+        if known and chance.random() < CORRECTED:
+            fields = {**trade.extra, "corrects": chance.choice([known[-1], *known])}
+            event = event._replace(payload=replace(trade, extra=fields).to_wire())
+        yield event
+        known.append(trade.seq)
+        if chance.random() < CANCELLED:
+            number = chance.choice([known[-1], known[0], chance.choice(known), NOBODYS])
+            fields = {"isin": trade.isin, "time": trade.time_us, "cancels": number}
+            yield event._replace(payload=Trade.from_fields(fields).to_wire())
 
 
 def _without(events: Iterator[Event], partition: int, info: LogInfo) -> Iterator[Event]:

@@ -12,7 +12,7 @@ from ingest.kafka.address import KafkaTopic
 from ingest.kafka.writer import KafkaLogWriter
 from tests.conftest import eventually
 from tests.e2e.books import Checked, Log, check_against_oracle
-from tests.e2e.feeds import Feed, Scattered, feed_events
+from tests.e2e.feeds import Feed, Scattered, feed_events, take_back
 from tests.e2e.rig import RATE, Rig, watched
 from tests.logged import logged_in_kafka
 from tickthrottle_client.kafka_client import open_topic
@@ -64,6 +64,8 @@ class KafkaRig(Rig):
         info = open_topic(topic)
         events = feed_events(self._tape, rate, Random(1), info, without_partition)
         if self.is_keyed:
+            if self.is_taking_back:
+                events = take_back(events, Random(1))
             return Feed(KafkaLogWriter(topic, info), events)
         return Feed(Scattered(self.servers, self.topic, self.partitions), events)
 

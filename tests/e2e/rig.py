@@ -41,6 +41,8 @@ class Rig:
     def __init__(self, folder: Path, window_ms: int) -> None:
         self.folder = folder
         self.window_ms = window_ms
+        self.is_taking_back = False
+        """Whether feeds take trades back, too."""
         self.state = folder / "state"
         for name in ("logs", "state", "data"):
             (folder / name).mkdir()
@@ -84,7 +86,11 @@ class Rig:
     def feed(self, rate: float = RATE, without_partition: int | None = None) -> Feed:
         """Start a feed; a context manager that ends it."""
         return create_feed(
-            self.url, self._tape, rate, without_partition=without_partition
+            self.url,
+            self._tape,
+            rate,
+            without_partition=without_partition,
+            is_taking_back=self.is_taking_back,
         )
 
     def events(self, info: LogInfo) -> Iterator[Event]:

@@ -1,8 +1,9 @@
 """Kill the job again and again, at named points and random moments; compare all.
 
-Runs the job on a tape that goes on, kills driver, JVM and workers with SIGKILL, starts
-the job again, and compares every window published so far and the whole ledger with an
-oracle that reads the trade log. Ends with exit code 1 at the first difference.
+Runs the job on a tape that goes on, some of whose trades are taken back, kills driver,
+JVM and workers with SIGKILL, starts the job again, and compares every window published
+so far, the days so far and the whole ledger with an oracle that reads the trade log.
+Ends with exit code 1 at the first difference.
 """
 
 import argparse
@@ -86,6 +87,7 @@ def crash_behind(runs: int, seed: int, chance: Random) -> None:
         tempfile.TemporaryDirectory(prefix="crash-") as folder,
         create_rig(Path(folder) / "rig", WINDOW_MS, is_watched=False) as rig,
     ):
+        rig.is_taking_back = True
         crasher = BacklogCrasher(rig)
         for number in range(runs):
             point = choose_point(number, chance, backlog_crash.POINTS, starting=0.0)
@@ -131,6 +133,7 @@ def create(arguments: argparse.Namespace, folder: Path) -> Iterator[Rig]:
     """Yield what is around the job, with a broker of its own if there has to be one."""
     if arguments.trade_log == "redis":
         with create_rig(folder / "rig", WINDOW_MS, is_watched=False) as rig:
+            rig.is_taking_back = True
             yield rig
         return
     with (
@@ -143,6 +146,7 @@ def create(arguments: argparse.Namespace, folder: Path) -> Iterator[Rig]:
             is_keyed=arguments.keyed,
         ) as rig,
     ):
+        rig.is_taking_back = True
         yield rig
 
 

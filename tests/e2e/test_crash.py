@@ -27,6 +27,7 @@ def crasher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crasher]:
         create_rig(tmp_path_factory.mktemp("crash"), window_ms=500) as rig,
         Crasher(rig) as crasher,
     ):
+        rig.is_taking_back = True
         yield crasher
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from importlib.resources import files
 from itertools import chain
 from typing import Any
@@ -32,7 +31,7 @@ from throttle.publish.shown_days import BatchDays, ShownDays
 from throttle.publish.shown_versions import NoNews, ShownVersions
 from throttle.standing.restated import NOTHING_RESTATED, Restated
 from throttle.standing.taken_from_batch import TakingBack
-from throttle.window.batch import Batch, PartitionCount
+from throttle.window.batch import Batch, PartitionCount, with_sums_of_rows
 from throttle.window.group_rows import BatchGroups, Place
 
 log = structlog.get_logger()
@@ -196,9 +195,12 @@ class Publisher:
         """
         partitions, options, rows = batch.end.partitions, self._options, batch.groups
         ordered = [[w.of_partition(p) for p in partitions] for w in batch.windows]
-        of_instruments = (
-            batch.sums if not no_news.unshown else _shown_sums(batch, no_news)
-        )
+        of_instruments = batch.sums
+        if unshown := no_news.unshown:
+            isins = {isin for _, isin in unshown}
+            of_instruments = with_sums_of_rows(
+                batch.sums, batch.windows, isins, unshown
+            )
         sums = [b"%b %b" % (i.encode(), sums) for i, sums in of_instruments.items()]
         others = frozenset(isin for isin, one in restated.items() if not one.is_own)
         late = _late(batch, no_news.stale, others)
@@ -362,21 +364,6 @@ def _encode_rows(
                 yield row._replace(sums=row.row_sums.encode()).encode()
             else:
                 yield row.encode()
-
-
-def _shown_sums(batch: Batch, no_news: NoNews) -> dict[str, bytes]:
-    """Return the sums of all windows together, without rows that are not published."""
-    sums = dict(batch.sums)
-    for isin in {isin for _, isin in no_news.unshown}:
-        rows = [
-            window.rows[isin][1].row_sums
-            for window in batch.windows
-            if isin in window.rows and (window.end_ms, isin) not in no_news.unshown
-        ]
-        sums.pop(isin, None)
-        if len(rows) > 1:
-            sums[isin] = reduce(RowSums.fold, rows).encode()
-    return sums
 
 
 def _fields(batch: Batch) -> list[str]:

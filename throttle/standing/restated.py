@@ -13,7 +13,12 @@ from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import NO_VERSION, REVISION_CHARS
 from throttle.standing.look_back import LookBack
 from throttle.standing.settled import LoggedTrade, Settled, settle
-from throttle.window.batch import Batch, BatchWindow, PartitionCount
+from throttle.window.batch import (
+    Batch,
+    BatchWindow,
+    PartitionCount,
+    with_sums_of_rows,
+)
 
 NO_TRADES = b"0,0,0,,"
 """What a row says that stands for no trade, in full."""
@@ -93,7 +98,9 @@ def restate(
         restated[isin] = Restated(of_it, trades, gone, is_own)
     windows = [*batch.windows[:-1], BatchWindow(batch.end.end_ms, rows)]
     counted = [counts[p] for p in partitions]
-    return replace(batch, windows=windows, counts=counted), restated
+    # An instrument with a single trade may have two rows now.
+    sums = with_sums_of_rows(batch.sums, windows, restated)
+    return replace(batch, windows=windows, counts=counted, sums=sums), restated
 
 
 def _is_of(batch: Batch, entry: LoggedTrade) -> bool:

@@ -4,9 +4,10 @@ A batch is every window between two cuts, those without a trade too.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from throttle.contract.cut import Cut, window_ends
 from throttle.contract.dead_letter import DeadLetter, unpack
 from throttle.contract.ledger import NOTHING, Turnover
-from throttle.contract.row_sums import ONE
+from throttle.contract.row_sums import ONE, RowSums
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import ORDER, encode_version
 from throttle.window import turnover
@@ -142,6 +143,30 @@ class Batch:
     sums: Mapping[str, bytes] = field(default_factory=dict)
     traded: BatchTrades = NO_TRADES
     taking_back: Mapping[str, frozenset[int]] = field(default_factory=dict)
+
+
+def with_sums_of_rows(
+    sums: Mapping[str, bytes],
+    windows: Sequence[BatchWindow],
+    isins: Iterable[str],
+    left_out: Container[tuple[int, str]] = (),
+) -> dict[str, bytes]:
+    """Return a batch's sums, of some instruments what their rows add up to.
+
+    Rows of the windows and instruments that are ``left_out`` are not published.
+    """
+    sums = dict(sums)
+    for isin in isins:
+        rows = [
+            window.rows[isin][1].row_sums
+            for window in windows
+            if isin in window.rows and (window.end_ms, isin) not in left_out
+        ]
+        sums.pop(isin, None)
+        # A single row says its own.
+        if len(rows) > 1:
+            sums[isin] = reduce(RowSums.fold, rows).encode()
+    return sums
 
 
 def assemble(

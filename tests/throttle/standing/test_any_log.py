@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from decimal import Decimal
+from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,19 +12,23 @@ import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.redis_keys import Keys
 from ingest.tradelog.redis_log_reader import find_log
 from tests.examples import many
 from tests.ingest.strategies import updates
 from tests.logged import Logged, logged_in_redis
-from tests.published import item_of
-from tests.throttle.standing.standing_oracle import Day, Shown, StandingOracle
+from tests.oracle import Sums
+from tests.published import Day, item_of, read_day, stored_days
+from tests.throttle.standing.standing_oracle import (
+    Shown,
+    StandingOracle,
+    by_windows,
+    go_through,
+)
 from tests.throttle.testing.tapes import ISINS, W, is_one_server, two_jobs
 from throttle.audit.published import PublishedHistory
 from throttle.audit.recompute import WindowRule
 from throttle.audit.redis_entries import RedisLogEntries
 from throttle.audit.verify import Verification
-from throttle.contract.day_so_far import DayValue, day_object
 from throttle.contract.snapshot import Row
 from throttle.testing.driver import (
     CRASH_POINTS,
@@ -98,58 +103,38 @@ def play(tape: list[Step], drivers: list[ThrottleDriver]) -> None:
         assert driver.ledger().problems() == []
 
 
-def day_of(text: bytes) -> Day:
-    """Read a day as documented."""
-    day = json.loads(day_object(text), parse_float=Decimal, parse_int=Decimal)
-    names = ("volume", "value", "high", "low", "open")
-    volume, value, *rest = (day.get(name) for name in names)
-    high, low, opened = rest
-    return int(day["trades"]), volume, value, high, low, opened
-
-
-def stored_days(client: redis.Redis) -> dict[str, Day]:
-    """Return the days that Redis has."""
-    stored = client.hgetall(Keys("tt").days_so_far)
-    return {k.decode(): day_of(DayValue.decode(v).text) for k, v in stored.items()}
-
-
 def shown_by(row: Row) -> Shown:
-    """Read what a row shows; its message says the revision of its version."""
+    """Read what a row shows."""
     item = item_of(row)
-    revision = int(row.version[:4])
-    assert json.loads(row.body).get("revision", 0) == revision
-    return Shown(revision, item.order, item.price)
+    return Shown(item.revision, item.order, item.price)
+
+
+def of_day(day: Day) -> tuple[Sums, Decimal | None]:
+    """Return what the oracle says of a day."""
+    return day.sums, day.open
 
 
 def expect(
     windows: list[PublishedWindow], updates: list[PublishedWindow], log: list[Logged]
 ) -> dict[str, StandingOracle]:
     """Compare everything that was published with the oracle, batch by batch."""
-    assert [w.end_ms for w in windows] == [w.end_ms for w in windows[:1]] + [
-        before.end_ms + W for before in windows[:-1]
-    ]
-    by_end = {window.end_ms: window for window in windows}
-    begin_ms = windows[0].end_ms - W
-    entries: dict[tuple[int, str], list[Logged]] = defaultdict(list)
-    for one in log:
-        isin = json.loads(one.payload)["isin"]
-        end_ms = ((one.append_ms - START_MS) // W + 1) * W
-        entries[end_ms, isin].append(one)
+    ends = [window.end_ms for window in windows]
+    assert ends == [*range(ends[0], ends[-1] + 1, W)]
+    rows = {w.end_ms: {i: item_of(r) for i, r in w.rows.items()} for w in windows}
+    begins = [ends[0] - W, *(update.end_ms for update in updates)]
+    batches = [range(begin + W, end + 1, W) for begin, end in pairwise(begins)]
+    placed = by_windows(log, lambda one: ((one.append_ms - START_MS) // W + 1) * W)
     oracles = {isin: StandingOracle() for isin in ISINS[:2]}
-    for update in updates:
-        ends = range(begin_ms + W, update.end_ms + 1, W)
-        begin_ms = update.end_ms
-        for isin, oracle in oracles.items():
-            sums = oracle.take([entries[end_ms, isin] for end_ms in ends])
-            rows = [by_end[end_ms].rows.get(isin) for end_ms in ends]
-            found = [None if row is None else item_of(row).sums for row in rows]
-            assert found == sums
-            if rows[-1] is not None:
-                assert shown_by(rows[-1]) == oracle.shown
-            if isin in update.rows:
-                assert shown_by(update.rows[isin]) == oracle.shown
-                assert day_of(update.rows[isin].day) == oracle.day()
-    assert begin_ms == windows[-1].end_ms
+    upto = go_through(batches, placed, rows, oracles)
+    for update, batch, end_ms in zip(updates, batches, upto, strict=True):
+        assert update.end_ms == end_ms
+        for isin in oracles.keys() & update.rows:
+            assert shown_by(update.rows[isin]) == oracles[isin].shown
+            of_it = (rows[end].get(isin) for end in batch)
+            sums = reduce(Sums.plus, (one.sums for one in of_it if one is not None))
+            assert item_of(update.rows[isin]).sums == sums
+            assert of_day(read_day(update.rows[isin].day)) == oracles[isin].day()
+    assert begins[-1] == ends[-1]
     return oracles
 
 
@@ -169,7 +154,7 @@ def test_what_stands_is_shown(
     assert books.unknown_target == sum(one.unknown for one in oracles.values())
     cancels = sum(step.cancels is not None for step in tape)
     assert books.skipped.get("cancel", 0) == cancels
-    days = stored_days(client)
+    days = {isin: of_day(day) for isin, day in stored_days(client).items()}
     assert days == {isin: oracles[isin].day() for isin in days}
     for isin in ISINS[:2]:
         shown = [shown_by(w.rows[isin]) for w in windows if isin in w.rows]
@@ -204,8 +189,8 @@ def test_of_two_jobs_each_takes_back_its_own(
         oracle.take([by_isin[isin]])
     taken_back = sum(one.taken_back for one in oracles.values())
     assert sum(total.taken_back for total in books) == taken_back
-    days = stored_days(client)
+    days = {isin: of_day(day) for isin, day in stored_days(client).items()}
     assert days == {isin: oracles[isin].day() for isin in days}
     for isin, day in days.items():
         newest = [update.rows[isin] for update in updates if isin in update.rows][-1:]
-        assert [day_of(row.day) for row in newest] in ([day], [])
+        assert [of_day(read_day(row.day)) for row in newest] in ([day], [])

@@ -3,17 +3,15 @@
 import json
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import NamedTuple
 
 import pytest
 import redis
 from hypothesis import given, settings
 
-from ingest.redis_keys import Keys
 from tests.examples import many
 from tests.logged import Logged, logged_in_redis
 from tests.oracle import EVERYTHING, Sums, by_append_time, sums_of_trades
-from tests.published import item_of
+from tests.published import Day, item_of, read_day, stored_days
 from tests.throttle.testing.tapes import (
     ISINS,
     Step,
@@ -24,7 +22,7 @@ from tests.throttle.testing.tapes import (
     tapes,
     two_jobs,
 )
-from throttle.contract.day_so_far import STARTS, DayValue, day_object
+from throttle.contract.day_so_far import STARTS
 from throttle.contract.snapshot import Row
 from throttle.testing.driver import START_MS, ThrottleDriver
 
@@ -34,14 +32,6 @@ BEGINS = "Asia/Seoul@09:01"
 """A minute after the driver's start, which is nine o'clock there."""
 BEGINS_MS = START_MS + 60_000
 DAY_MS = 86_400_000
-
-
-class Day(NamedTuple):
-    """A day by an oracle: when it began, its sums, and its first price."""
-
-    start_ms: int
-    sums: Sums
-    open: Decimal | None
 
 
 def days_of(trades: Iterable[Logged], upto_ms: int) -> dict[str, Day]:
@@ -73,24 +63,6 @@ def open_of(trades: Iterable[Logged]) -> Decimal | None:
     return min(priced)[1] if priced else None
 
 
-def read(text: bytes) -> Day:
-    """Read the JSON object of a day as documented."""
-    day = json.loads(day_object(text), parse_float=Decimal)
-    numbers = (day.get(name) for name in ("volume", "value", "high", "low", "open"))
-    volume, value, high, low, first = (
-        None if number is None else Decimal(number) for number in numbers
-    )
-    assert volume is not None
-    assert value is not None
-    return Day(day["start"], Sums(day["trades"], volume, value, high, low), first)
-
-
-def stored_days(client: redis.Redis) -> dict[str, Day]:
-    """Return the days that Redis has."""
-    stored = client.hgetall(Keys("tt").days_so_far)
-    return {k.decode(): read(DayValue.decode(v).text) for k, v in stored.items()}
-
-
 class Follower:
     """A client: an item with a day replaces its own, one without adds to it."""
 
@@ -101,7 +73,7 @@ class Follower:
         """Take an item in, and return the day."""
         before = self.days.get(row.isin)
         if row.starts_day or before is None:
-            day = read(row.day)
+            day = read_day(row.day)
         else:
             day = before._replace(sums=before.sums.plus(item_of(row).sums))
         self.days[row.isin] = day
@@ -130,7 +102,7 @@ def test_the_day_is_what_was_traded(
     for update in updates:
         expected = days_of(trades, START_MS + update.end_ms)
         for row in rows_of([update]):
-            assert of_updates.take(row) == expected[row.isin] == read(row.day)
+            assert of_updates.take(row) == expected[row.isin] == read_day(row.day)
 
 
 @settings(max_examples=many(40), suppress_health_check=is_one_server)
@@ -153,7 +125,7 @@ def test_the_day_is_what_was_traded_whoever_publishes(
     assert {isin: day.open for isin, day in stored_days(client).items()} == opened
     follower = Follower()
     for row in rows_of(updates):
-        assert follower.take(row) == read(row.day)
+        assert follower.take(row) == read_day(row.day)
 
 
 def test_a_publish_whose_answer_was_lost_counts_once(
@@ -181,4 +153,4 @@ def test_a_first_trade_that_comes_late_opens_the_day(
             driver.turn_clock((number + 1) * W)
         said = [row.day for row in rows_of(driver.windows())]
     assert [text[:1] for text in said] == [STARTS, b"", STARTS]
-    assert [read(text).open for text in said if text] == [Decimal(5), Decimal(4)]
+    assert [read_day(text).open for text in said if text] == [Decimal(5), Decimal(4)]

@@ -9,9 +9,9 @@ import redis
 from hypothesis import HealthCheck, given, settings
 
 from tests.examples import many
+from tests.published import stored_days
 from tests.throttle.analytics.bar_entries import ENTRIES, TAKING_ENTRIES, trade_of
 from tests.throttle.analytics.bar_oracle import Entry
-from tests.throttle.standing.test_any_log import stored_days
 from throttle.contract.bars import Bar, add
 from throttle.contract.group import decimal_text
 from throttle.contract.row_sums import Amounts, RowSums
@@ -84,8 +84,8 @@ def test_the_day_so_far_is_the_sum_of_bars(
         days = stored_days(client)
     for isin, day in days.items():
         of_it = [bar for bar in bars.bars() if bar.isin == isin]
-        assert day[:5] == sums_of_bars(of_it)
-        assert day[5] == next((b.open for b in of_it if b.open is not None), None)
+        assert day.sums == sums_of_bars(of_it)
+        assert day.open == next((b.open for b in of_it if b.open is not None), None)
 
 
 @settings(
