@@ -18,17 +18,15 @@ from ingest.redis_keys import AnalyticsKeys
 from ingest.trade import Trade
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
-from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
 from tests.conftest import PATIENCE, eventually
+from tests.e2e.logged_bars import log_entries, stored_bars
 from tests.e2e.processes import Running, running
 from tests.gateway.samples import make_isins
 from tests.quick_java import QUICK_JAVA
 from tests.throttle.analytics import bar_oracle
-from tests.throttle.analytics.analytics_rig import fields_of
-from tests.throttle.analytics.bar_oracle import Entry, Rules
+from tests.throttle.analytics.bar_oracle import Rules
 from tests.throttle.analytics.moves import move_oracle
 from tests.throttle.analytics.moves.move_oracle import MoveRules, moves_in
-from throttle.contract.bars import Bar
 from throttle.contract.tally import TallyBook
 
 POINTS = ("planned", "state_written", "published", "at_random")
@@ -171,9 +169,9 @@ class AnalyticsCrasher:
             upto_ms += MOVES.close_after_ms
             for product in ("bars", "moves"):
                 eventually(lambda p=product: self._cut_ms(p) > upto_ms, 120)
-            entries = list(self._entries())
+            entries = list(log_entries(self._client, PARTITIONS))
             expected, too_late = bar_oracle.bars(entries, Rules())
-            found = dict(self._bars())
+            found = dict(stored_bars(self._client, self._keys))
             assert found == expected
             book = self._books("bars")
             assert sum(t.read for t in book.partitions.values()) == len(entries)
@@ -195,32 +193,6 @@ class AnalyticsCrasher:
             self._is_paused.set()
         yield
         self._is_paused.clear()
-
-    def _entries(self) -> Iterator[Entry]:
-        for partition in range(PARTITIONS):
-            entries: Any = self._client.xrange(stream_key("tt", partition))
-            for entry_id, fields in entries:
-                one = Trade.from_wire(fields[FIELD])
-                append_ms = int(entry_id.partition(b"-")[0])
-                yield Entry(
-                    append_ms,
-                    partition,
-                    position_of(entry_id),
-                    one.isin,
-                    one.time_us,
-                    one.seq,
-                    one.price,
-                    one.size,
-                    cancels=one.extra.get("cancels"),
-                    corrects=one.extra.get("corrects"),
-                )
-
-    def _bars(self) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
-        isins: Any = self._client.hkeys(self._keys.last_bars)
-        for isin in (name.decode() for name in isins):
-            lines: Any = self._client.zrange(self._keys.bars(isin), 0, -1)
-            for bar in (Bar.decode(isin, line) for line in lines):
-                yield (isin, bar.start_ms), fields_of(bar)
 
     def _books(self, product: str) -> TallyBook:
         stored: Any = self._client.hgetall(self._keys.ledger(product))

@@ -25,6 +25,7 @@ from ingest.tradelog.redis_log_writer import RedisLogWriter
 from tests.conftest import TAPES
 
 CAP = 4_000_000
+PARTITIONS = 4
 LATE, LATE_BY, TWICE = 0.02, 400, 0.01
 CORRECTED, CANCELLED = 0.02, 0.02
 NOBODYS = 10**15
@@ -80,6 +81,11 @@ class Feed:
         """Stop."""
         self.stop()
 
+    def wait(self, within_s: float) -> None:
+        """Wait until all events are appended."""
+        self._thread.join(timeout=within_s)
+        assert not self._thread.is_alive()
+
     def stop(self) -> None:
         """End the feed and wait until it has ended."""
         self._stop.set()
@@ -100,11 +106,17 @@ def create_feed(
 
     What the server does not take is offered again, in order.
     """
-    client = connect(url)
-    info = open_log(client, "tt", 4)
+    info = open_log(connect(url), "tt", PARTITIONS)
     events = feed_events(tape, rate, Random(seed), info, without_partition)
     if is_taking_back:
         events = take_back(events, Random(seed))
+    return create_feed_of(url, events)
+
+
+def create_feed_of(url: str, events: Iterator[Event]) -> Feed:
+    """Start a feed of these events into a log in Redis."""
+    client = connect(url)
+    info = open_log(client, "tt", PARTITIONS)
     return Feed(_Stubborn(RedisLogWriter(client, "tt", info, CAP)), events)
 
 
@@ -165,8 +177,14 @@ def feed_events(
 
 def _events(tape: Path, rate: float, chance: Random) -> Iterator[Event]:
     options = ReplayOptions(rate=rate, loop=0)
-    held: list[tuple[int, Event]] = []
     events = replay([tape], options, time.time_ns() // 1_000, Refusals())
+    return disordered(events, chance)
+
+
+def disordered(events: Iterable[Event], chance: Random) -> Iterator[Event]:
+    """Yield events; a part of them comes late, a part twice."""
+    held: list[tuple[int, Event]] = []
+    due_us = 0
     for number, event in enumerate(events):
         if held and held[0][0] <= number:
             yield held.pop(0)[1]._replace(due_us=event.due_us)
@@ -174,8 +192,11 @@ def _events(tape: Path, rate: float, chance: Random) -> Iterator[Event]:
             held.append((number + LATE_BY, event))
             continue
         yield event
+        due_us = event.due_us
         if chance.random() < TWICE:
             yield event
+    for _, event in held:
+        yield event._replace(due_us=due_us)
 
 
 def take_back(events: Iterable[Event], chance: Random) -> Iterator[Event]:

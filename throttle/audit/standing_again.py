@@ -1,15 +1,18 @@
-"""What a batch takes back, worked out again from the log, trade by trade. Pure.
+"""What batches take back, worked out again from the log, trade by trade.
 
-It shares with the job the rules of an entry, and nothing of how it looks for them: all
-of the log up to the batch's end is gone through, forwards.
+It shares with the job the rules of an entry, and nothing of how it looks for them: the
+log is gone through forwards, once for all batches.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence, Set
+from heapq import heappop, heappush
+from typing import NamedTuple, Protocol
 
 from ingest.trade import Trade
+from ingest.tradelog.contract import Ranges
 from throttle.audit.recompute import ComputedRow, Entry, Order, WindowRule
+from throttle.contract.cut import NOWHERE
 from throttle.contract.ledger import BatchEntry
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import (
@@ -19,6 +22,18 @@ from throttle.contract.trade_order import (
 )
 
 _NO_TRADES = b"0,0,0,,"
+_MARKS = (b'"cancels"', b'"corrects"', b"\\u")
+"""One of these is in every entry that takes a trade back, and in few others."""
+
+_FEW = 20
+"""More names than these are not looked for in bytes."""
+
+
+class PastEntries(Protocol):
+    """What is left of the trade log (``LogEntries``)."""
+
+    def between(self, ranges: Ranges) -> Iterable[Entry]:
+        """Return the entries of some ranges that are left."""
 
 
 class RestatedRow(NamedTuple):
@@ -26,14 +41,15 @@ class RestatedRow(NamedTuple):
 
     ``row`` has no revision yet. It ``is_own`` if its trade is of that window, and then
     of that ``partition``; ``gone`` are the versions, without revision, that do not
-    stand, ``known`` those of all its trades that the log still holds.
+    stand, ``known`` those of all its trades that the log held. Both are as of this
+    batch until another one is asked about.
     """
 
     row: Row
     is_own: bool
     partition: int
-    gone: frozenset[bytes]
-    known: frozenset[bytes]
+    gone: Set[bytes]
+    known: Set[bytes]
 
 
 class TakenAgain(NamedTuple):
@@ -51,60 +67,152 @@ NOTHING_TAKEN = TakenAgain({}, 0, 0)
 
 
 class _Standing:
-    """An instrument's trades, as far as the log was gone through."""
+    """An instrument's entries, and which of its trades stand after the last one."""
 
     def __init__(self) -> None:
-        self.trades: list[tuple[Order, Entry, Trade]] = []
+        self._entries: list[tuple[Entry, Trade]] = []
+        self._begin()
+
+    def _begin(self) -> None:
         self.gone: set[bytes] = set()
         self.known: set[bytes] = set()
         self.taken_back = self.unknown_target = 0
+        self._of_seq: defaultdict[int, list[tuple[Order, Entry]]] = defaultdict(list)
+        self._newest: list[tuple[tuple[int, ...], Order, Entry, Trade]] = []
 
-    def take(self, entry: Entry, one: Trade, *, is_of_batch: bool) -> None:
+    def add(self, entries: list[tuple[Entry, Trade]], batch: BatchEntry) -> None:
+        """Take in entries in their order; what is counted is of the batch."""
+        is_later = not self._entries or _place(self._entries[-1]) < _place(entries[0])
+        self._entries += entries
+        self.taken_back = self.unknown_target = 0
+        if not is_later:
+            # A broker's clock has gone back.
+            self._entries.sort(key=_place)
+            self._begin()
+            entries = self._entries
+        for entry, one in entries:
+            self._take(entry, one, is_of_batch=_is_of(batch, entry))
+
+    def _take(self, entry: Entry, one: Trade, *, is_of_batch: bool) -> None:
         if one.takes_back is not None:
-            named = [t for t in self.trades if t[2].seq == one.takes_back]
-            newest = max((t[2].version for t in named), default=None)
+            named = self._of_seq[one.takes_back]
+            newest = max((order[:2] for order, _ in named), default=None)
             self.unknown_target += is_of_batch and not named
-            for of_it in named:
-                if of_it[2].version == newest:
-                    self.trades.remove(of_it)
-                    self.gone.add(encode_version(*of_it[0])[REVISION_CHARS:])
-                    self.taken_back += is_of_batch
+            for of_it in [n for n in named if n[0][:2] == newest]:
+                named.remove(of_it)
+                self.gone.add(_version(of_it[0]))
+                self.taken_back += is_of_batch
         if one.is_trade:
             order = *one.version, entry.position
-            self.trades.append((order, entry, one))
-            self.known.add(encode_version(*order)[REVISION_CHARS:])
+            self._of_seq[one.seq].append((order, entry))
+            self.known.add(_version(order))
+            if one.updates.last:
+                first = (*(-n for n in order), -entry.partition)
+                heappush(self._newest, (first, order, entry, one))
+
+    def newest(self) -> tuple[Order, Entry, Trade] | None:
+        """Return the newest one that stands and counts for the last price.
+
+        Of two that are equal, the one of the greater partition.
+        """
+        while self._newest and _version(self._newest[0][1]) in self.gone:
+            heappop(self._newest)
+        return self._newest[0][1:] if self._newest else None
 
 
-def take_back_again(
-    entries: Iterable[Entry],
-    batch: BatchEntry,
-    isins: Iterable[str],
-    computed: Mapping[str, ComputedRow],
-    rule: WindowRule,
-) -> TakenAgain:
-    """Return what a batch takes back of some instruments.
+class StandingLog:
+    """Goes through the log as far as the batch that it is asked about.
 
-    ``entries`` are all of the log's up to its end, ``computed`` the rows of its last
-    window by the trades in it.
+    Batches are asked about in their order. Instruments are followed as soon as one of
+    their trades is taken back anywhere in the log.
     """
-    wanted = frozenset(isins)
-    marks = [*(isin.encode() for isin in wanted), b"\\u"]
-    instruments: defaultdict[str, _Standing] = defaultdict(_Standing)
-    if rule.decoder is None:
-        entries = (e for e in entries if any(mark in e.payload for mark in marks))
-    for entry in sorted(entries, key=lambda e: (e.append_ms, e.partition, e.position)):
-        for one in rule.judge(entry):
-            if isinstance(one, Trade) and one.isin in wanted:
-                is_of_batch = _is_of(batch, entry)
-                instruments[one.isin].take(entry, one, is_of_batch=is_of_batch)
-    rows = {
-        isin: _row_of(isin, of_it, batch, computed.get(isin), rule)
-        for isin, of_it in instruments.items()
-        if of_it.taken_back
-    }
-    every = instruments.values()
-    unknown = sum(of_it.unknown_target for of_it in every)
-    return TakenAgain(rows, sum(of_it.taken_back for of_it in every), unknown)
+
+    def __init__(
+        self, log: PastEntries, rule: WindowRule, batches: Sequence[BatchEntry]
+    ) -> None:
+        """``batches`` are all that may be asked about."""
+        self._log = log
+        self._rule = rule
+        self._batches = batches
+        self._followed: dict[str, _Standing] | None = None
+        self._upto: dict[int, int] = {}
+
+    def taken_by(
+        self,
+        batch: BatchEntry,
+        isins: Iterable[str],
+        computed: Mapping[str, ComputedRow],
+    ) -> TakenAgain:
+        """Return what a batch takes back of some instruments.
+
+        ``computed`` are the rows of its last window by the trades in it.
+        """
+        end = {p: batch.end.position(p) for p in batch.end.partitions}
+        if self._followed is None:
+            self._followed = {isin: _Standing() for isin in self._taken_at_all()}
+        if new := set(isins) - self._followed.keys():
+            self._followed |= {isin: _Standing() for isin in new}
+            before = {p: (NOWHERE, upto) for p, upto in self._upto.items()}
+            self._add(before, new, batch)
+        followed = self._followed
+        after = {p: (self._upto.get(p, NOWHERE), upto) for p, upto in end.items()}
+        self._upto |= end
+        found = self._add(after, followed.keys(), batch)
+        of_batch = {isin: followed[isin] for isin in found & set(isins)}
+        rows = {
+            isin: _row_of(isin, of_it, batch, computed.get(isin), self._rule)
+            for isin, of_it in of_batch.items()
+            if of_it.taken_back
+        }
+        every = of_batch.values()
+        unknown = sum(of_it.unknown_target for of_it in every)
+        return TakenAgain(rows, sum(of_it.taken_back for of_it in every), unknown)
+
+    def _taken_at_all(self) -> set[str]:
+        """Return the instruments of which trades are taken back in any batch."""
+        ends = (batch.end for batch in self._batches)
+        places = ((p, end.position(p)) for end in ends for p in end.partitions)
+        # The newest one comes last.
+        whole = {p: (NOWHERE, upto) for p, upto in sorted(places)}
+        return {
+            one.isin
+            for entry in self._entries_of(whole, _MARKS)
+            for one in self._rule.judge(entry)
+            if isinstance(one, Trade) and one.takes_back is not None
+        }
+
+    def _add(self, ranges: Ranges, isins: Set[str], batch: BatchEntry) -> set[str]:
+        """Take in what some ranges hold of instruments; return those that have any."""
+        found: defaultdict[str, list[tuple[Entry, Trade]]] = defaultdict(list)
+        for entry in self._entries_of(ranges, _names(isins)):
+            for one in self._rule.judge(entry):
+                if isinstance(one, Trade) and one.isin in isins:
+                    found[one.isin].append((entry, one))
+        assert self._followed is not None
+        for isin, entries in found.items():
+            self._followed[isin].add(sorted(entries, key=_place), batch)
+        return set(found)
+
+    def _entries_of(self, ranges: Ranges, marks: Sequence[bytes]) -> Iterable[Entry]:
+        entries = self._log.between(ranges)
+        if self._rule.decoder is not None or not marks:
+            return entries
+        return (e for e in entries if any(mark in e.payload for mark in marks))
+
+
+def _names(isins: Set[str]) -> Sequence[bytes]:
+    """Return what is in the entries of some instruments; of many, anything is."""
+    few = len(isins) <= _FEW
+    return [*(isin.encode() for isin in isins), b"\\u"] if few else []
+
+
+def _place(of_it: tuple[Entry, Trade]) -> tuple[int, int, int]:
+    entry = of_it[0]
+    return entry.append_ms, entry.partition, entry.position
+
+
+def _version(order: Order) -> bytes:
+    return encode_version(*order)[REVISION_CHARS:]
 
 
 def _is_of(batch: BatchEntry, entry: Entry) -> bool:
@@ -119,12 +227,12 @@ def _row_of(
     made: ComputedRow | None,
     rule: WindowRule,
 ) -> RestatedRow:
-    versions = frozenset(standing.gone), frozenset(standing.known)
+    versions = standing.gone, standing.known
     sums = _NO_TRADES if made is None else made.row.row_sums.encode()
-    of_last = [one for one in standing.trades if one[2].updates.last]
-    if not of_last:
+    newest = standing.newest()
+    if newest is None:
         return RestatedRow(Row(isin, NO_VERSION, sums, b""), False, 0, *versions)
-    order, entry, trade = max(of_last, key=lambda one: (one[0], one[1].partition))
+    order, entry, trade = newest
     version = encode_version(*order)
     row = Row(isin, version, sums, trade.to_row())
     if made is not None and made.row.version == version:

@@ -41,7 +41,7 @@ from throttle.audit.recompute import (
     WindowRule,
     recompute,
 )
-from throttle.audit.standing_again import NOTHING_TAKEN, TakenAgain, take_back_again
+from throttle.audit.standing_again import NOTHING_TAKEN, StandingLog, TakenAgain
 from throttle.contract.cut import between
 from throttle.contract.ledger import BatchEntry, Books, Ledger, add_up
 from throttle.contract.snapshot import WindowSnapshot
@@ -193,6 +193,7 @@ class Verification:
         self._tables = tables
         self._log = log
         self._rule = rule
+        self._standing = StandingLog(log, rule, batches)
         self._range = first_ms, last_ms
         self._keeps_first_news = keeps_first_news
         self._batch_of = {
@@ -307,11 +308,7 @@ class Verification:
         if not made.taking_back:
             return NOTHING_TAKEN
         computed = made.windows.get(batch.end.end_ms, {})
-        all_before = {p: (-1, batch.end.position(p)) for p in batch.end.partitions}
-        taken = take_back_again(
-            *(self._log.between(all_before), batch, made.taking_back),
-            *(computed, self._rule),
-        )
+        taken = self._standing.taken_by(batch, made.taking_back, computed)
         for isin, restated in taken.rows.items():
             shown = computed.get(isin)
             if shown is not None and shown.row.version != NO_VERSION:

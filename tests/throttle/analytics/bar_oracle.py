@@ -30,6 +30,11 @@ class Entry(NamedTuple):
     corrects: int | None = None
 
     @property
+    def where(self) -> tuple[int, int]:
+        """Its place in the log."""
+        return self.partition, self.position
+
+    @property
     def takes_back(self) -> int | None:
         """The number of the trade that does not stand any more."""
         return self.corrects if self.cancels is None else self.cancels
@@ -56,7 +61,7 @@ def bars(
 
     A trade that is taken back leaves its bar, unless that is final by then.
     """
-    groups: dict[tuple[str, int], list[Entry]] = defaultdict(list)
+    groups: dict[tuple[str, int], dict[tuple[int, int], Entry]] = defaultdict(dict)
     revisions: Counter[tuple[str, int]] = Counter()
     too_late: Counter[int] = Counter()
     log = list(entries)
@@ -67,15 +72,16 @@ def bars(
         if entry.append_ms - closed_ms >= rules.lateness_ms:
             too_late[entry.partition] += 1
         else:
-            groups[place].append(entry)
+            groups[place][entry.where] = entry
             revisions[place] += entry.append_ms >= closed_ms
     for trade, by in taken_back(log):
         place, closed_ms = place_of(trade, rules)
-        if trade in groups[place] and by.append_ms - closed_ms < rules.lateness_ms:
-            groups[place].remove(trade)
+        is_final = by.append_ms - closed_ms >= rules.lateness_ms
+        if trade.where in groups[place] and not is_final:
+            del groups[place][trade.where]
             revisions[place] += 1
     found = {
-        place: {**sums(trades), "revision": revisions[place]}
+        place: {**sums([*trades.values()]), "revision": revisions[place]}
         for place, trades in groups.items()
         if trades or revisions[place]
     }
@@ -90,29 +96,24 @@ def place_of(entry: Entry, rules: Rules) -> tuple[tuple[str, int], int]:
 
 def taken_back(log: list[Entry]) -> Iterator[tuple[Entry, Entry]]:
     """Yield each trade that does not stand in the end, and the entry that says so."""
-    standing: list[Entry] = []
+    standing: dict[tuple[str, int], list[Entry]] = defaultdict(list)
     for entry in sorted(log, key=lambda e: (e.append_ms, e.partition, e.position)):
         if entry.takes_back is not None:
-            named = [
-                one
-                for one in standing
-                if (one.isin, one.seq) == (entry.isin, entry.takes_back)
-            ]
+            named = standing[entry.isin, entry.takes_back]
             newest = max((one.time_us for one in named), default=None)
-            for one in named:
-                if one.time_us == newest:
-                    standing.remove(one)
-                    yield one, entry
+            for one in [one for one in named if one.time_us == newest]:
+                named.remove(one)
+                yield one, entry
         if entry.cancels is None:
-            standing.append(entry)
+            standing[entry.isin, entry.seq].append(entry)
 
 
 def span(entries: Iterable[Entry], end_ms: int, rules: Rules) -> dict[str, Sums]:
     """Return each instrument's sums of the span that ends at a moment, as listed."""
     groups: dict[str, list[Entry]] = defaultdict(list)
     log = [e for e in entries if e.append_ms < end_ms + rules.close_after_ms]
-    gone = [trade for trade, _ in taken_back(log)]
-    for entry in (e for e in log if e.cancels is None and e not in gone):
+    gone = {trade.where for trade, _ in taken_back(log)}
+    for entry in (e for e in log if e.cancels is None and e.where not in gone):
         time_us = min(entry.time_us, entry.append_ms * 1_000)
         time_ms = time_us // 1_000
         if end_ms - rules.span_ms <= time_ms < end_ms:
