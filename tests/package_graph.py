@@ -76,6 +76,7 @@ FLOORS = {
     "archive": (
         "settings",
         "contract",
+        "describe",
         "bar_account",
         "master",
         "parquet",

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.entry import fail
+from cli.commands.entry import fail, read_settings
 from cli.commands.setting_options import WITH_JOB
 from throttle.settings import ThrottleSettings
 
@@ -23,18 +23,23 @@ def topology(
 ) -> None:
     """Describe the pipeline as it would run with the settings in force.
 
-    The log, the rules, the stages, every key and channel, every setting. Taken from
-    the code itself; without Redis it shows what is configured.
+    The log, the rules, the stages, every key and channel, every setting; the queries of
+    the analytics job with their windows and states; the archive. Taken from the code
+    itself; without Redis it shows what is configured.
     """
     import redis
 
+    from archive.describe import archive_parts
+    from archive.settings import ArchiveSettings
     from ingest.tradelog.contract import LogAway, LogUnusable
     from throttle.audit.log_entries import open_log_entries
     from throttle.describe.physical_plan import ExplainFailed
     from throttle.describe.physical_plan import explain as explain_batch
     from throttle.describe.render import to_mermaid, to_text
+    from throttle.describe.sub_topology import analytics_parts
     from throttle.describe.topology import describe
     from throttle.lease.retry import create_client
+    from throttle.settings import AnalyticsSettings
 
     try:
         with create_client(settings.redis_url) as client:
@@ -43,7 +48,15 @@ def topology(
     except (redis.RedisError, LogAway, LogUnusable):
         info = None
     described = describe(settings, info)
-    typer.echo(to_mermaid(described) if mermaid else to_text(described))
+    same = {"redis_url": settings.redis_url, "namespace": settings.namespace}
+    analytics = read_settings(AnalyticsSettings, **same)
+    products = list(analytics_parts(analytics))
+    archive = list(archive_parts(read_settings(ArchiveSettings, **same)))
+    if mermaid:
+        queries = products[: len(analytics.products())]
+        typer.echo(to_mermaid(described, queries, archive[0]))
+    else:
+        typer.echo(to_text(described, *products, *archive))
     if not explain:
         return
     try:

@@ -30,8 +30,9 @@ class Product:
 
     ``form`` is that of the state's rows, another one cannot be read; nor can a state
     that was begun under other ``state_settings``. ``rule`` makes partial bars of
-    trades. Spark adds them up in ``windows`` and gives these out in an output ``mode``,
-    to the ``sink``. ``state`` reads the rows of the state after a batch, ``shown``
+    trades. Spark adds them up in ``windows``, keeps these in its state for ``kept_ms``
+    after their end by the log's clock, and gives them out in an output ``mode``, to the
+    ``sink``. ``state`` reads the rows of the state after a batch, ``shown``
     makes of them what people see, by the settings that the checkpoint notes.
     """
 
@@ -39,7 +40,8 @@ class Product:
     form: int
     state_settings: tuple[str, ...]
     rule: Callable[[AnalyticsSettings], PartialRule]
-    windows: Callable[[DataFrame, AnalyticsSettings], DataFrame]
+    kept_ms: Callable[[AnalyticsSettings], int]
+    windows: Callable[[DataFrame, AnalyticsSettings, int], DataFrame]
     mode: OutputMode
     sink: type[ProductSink[Any]]
     state: Callable[[SparkSession, str, int | None], pa.Table]

@@ -53,5 +53,5 @@ def start_product(
             # The query keeps what the session says now.
             spark.conf.set(name, value)
     rows = spark.readStream.format(FORMAT).options(**options.to_spark()).load()
-    windows = product.windows(rows, settings)
+    windows = product.windows(rows, settings, product.kept_ms(settings))
     return start_stream(windows, sink, checkpoint, product.mode, product.name)

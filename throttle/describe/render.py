@@ -1,24 +1,60 @@
 """A topology on paper: as text, or as a flowchart that Mermaid draws. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from throttle.describe.topology import Key, Topology
+from ingest.process.docstrings import Key, Part
+from throttle.describe.topology import Topology
 
 _WIDTH = 88
 
 
-def to_text(topology: Topology) -> str:
-    """Write a topology for people."""
-    return "\n".join(_text_lines(topology))
+def to_text(topology: Topology, *others: Part) -> str:
+    """Write a topology for people, and other parts of the pipeline after it."""
+    return "\n".join(_text_lines([*_parts(topology), *others]))
 
 
-def to_mermaid(topology: Topology) -> str:
-    """Write a topology as a Mermaid flowchart, from the feeds to the gateways."""
-    return "\n".join(_mermaid_lines(topology))
+def to_mermaid(
+    topology: Topology, products: Sequence[Part] = (), archive: Part | None = None
+) -> str:
+    """Write a topology as a Mermaid flowchart, from the feeds to the gateways.
+
+    ``products`` of the analytics job and the ``archive`` read what is drawn.
+    """
+    lines = [*_mermaid_lines(topology), *_products_lines(products)]
+    if archive is not None:
+        lines.append(f"  archive[({_label(archive.title, _item(archive, 'place'))})]")
+        lines.append("  key_windows --> archive")
+        if any(product.name == "bars" for product in products):
+            lines.append("  bars -->|bars| archive")
+        lines.append("  archive --> gateways")
+    return "\n".join(lines)
 
 
-def _parts(topology: Topology) -> list[tuple[str, list[tuple[str, str]]]]:
+def _products_lines(products: Sequence[Part]) -> Iterator[str]:
+    if not products:
+        return
+    yield f"  subgraph analytics[{_label('analytics job')}]"
+    yield "    direction LR"
+    for part in products:
+        items = (_item(part, name) for name in ("windows", "state"))
+        yield f"    {part.name}[{_label(part.name, *items)}]"
+    yield "  end"
+    for part in products:
+        yield f"  log -->|read| {part.name}"
+        yield f"  {part.name} --> gateways"
+
+
+def _item(part: Part, name: str) -> str:
+    return dict(part.items)[name]
+
+
+def _parts(topology: Topology) -> Iterator[Part]:
+    for title, items in _titled(topology):
+        yield Part(title.lower().replace(" ", "_"), title, tuple(items))
+
+
+def _titled(topology: Topology) -> list[tuple[str, list[tuple[str, str]]]]:
     known = (
         f"the log's own ({topology.log_id})"
         if topology.is_actual
@@ -79,12 +115,12 @@ def _read(topology: Topology) -> str:
     return f"the partitions {', '.join(map(str, topology.only))}, by this job"
 
 
-def _text_lines(topology: Topology) -> Iterator[str]:
-    for number, (title, items) in enumerate(_parts(topology)):
+def _text_lines(parts: Sequence[Part]) -> Iterator[str]:
+    for number, part in enumerate(parts):
         if number:
             yield ""
-        yield title
-        for name, text in items:
+        yield part.title
+        for name, text in part.items:
             yield from wrap(
                 f"{name}: {text}" if text else name,
                 _WIDTH,

@@ -5,14 +5,19 @@ from ``Keys``, settings from their class, stages from the first lines of their
 modules, the order of trades from ``trade_order.ORDER``. What is added there is here.
 """
 
-import inspect
-from collections.abc import Iterator
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from types import ModuleType
 
-from ingest.process.redact import server_address, shown
+from ingest.process.docstrings import (
+    Key,
+    Setting,
+    keys_of,
+    paragraph,
+    settings_of,
+    summary,
+)
+from ingest.process.redact import server_address
 from ingest.redis_keys import Keys
-from ingest.settings import variable_of
 from ingest.tradelog import redis_log_reader
 from ingest.tradelog.contract import LogInfo, partition_of
 from ingest.tradelog.redis_positions import stream_key
@@ -35,30 +40,6 @@ class PipelineStage:
 
     name: str
     does: str
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key or channel of Redis; ``kind`` is the first word of what it is."""
-
-    name: str
-    key: str
-    holds: str
-
-    @property
-    def kind(self) -> str:
-        """Return what it is: hash, stream, channel, string or a prefix."""
-        return self.holds.replace(":", " ").replace(",", " ").split()[0].lower()
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A setting in force: its variable, its value and what it means."""
-
-    name: str
-    variable: str
-    value: str
-    means: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +77,9 @@ def describe(settings: ThrottleSettings, info: LogInfo | None) -> Topology:
     partitions = settings.partitions if info is None else info.partitions
     is_kafka, topic = settings.trade_log == "kafka", settings.kafka_topic
     redis_address = server_address(settings.redis_url)
-    placed_by = _summary(partition_of.__doc__).removeprefix("Return ")
+    placed_by = summary(partition_of.__doc__).removeprefix("Return ")
     return Topology(
-        log=_summary(_log_module(settings).__doc__),
+        log=summary(_log_module(settings).__doc__),
         address=settings.kafka_servers if is_kafka else redis_address,
         topic=topic if is_kafka else None,
         redis=redis_address,
@@ -114,17 +95,17 @@ def describe(settings: ThrottleSettings, info: LogInfo | None) -> Topology:
         placed_by=f"{_THEIR_OWN}: {placed_by}" if is_kafka else placed_by,
         # With Redis one clock stamps entries and ends windows.
         margin_ms=settings.kafka_margin_ms if is_kafka else 0,
-        cut=_paragraph(cut.__doc__, 1),
+        cut=paragraph(cut.__doc__, 1),
         window_ms=settings.window_ms,
-        grouping=_summary(conflate.create_conflate.__doc__).removeprefix("Return "),
+        grouping=summary(conflate.create_conflate.__doc__).removeprefix("Return "),
         # The payload and what follows it is carried along, it decides nothing.
         order=ORDER,
         stages=tuple(
-            PipelineStage(module.__name__.rpartition(".")[2], _summary(module.__doc__))
+            PipelineStage(module.__name__.rpartition(".")[2], summary(module.__doc__))
             for module in STAGES
         ),
-        keys=tuple(_keys(Keys(settings.namespace), settings.job)),
-        settings=tuple(_settings(settings)),
+        keys=tuple(keys_of(Keys(settings.namespace), settings.job)),
+        settings=tuple(settings_of(settings)),
     )
 
 
@@ -135,35 +116,3 @@ def _log_module(settings: ThrottleSettings) -> ModuleType:
     from ingest.kafka import kafka_log_reader
 
     return kafka_log_reader
-
-
-def _keys(keys: Keys, job: str) -> Iterator[Key]:
-    for name, member in vars(Keys).items():
-        if isinstance(member, property):
-            yield Key(name, getattr(keys, name), _paragraph(member.__doc__, 0))
-        elif isinstance(member, FunctionType) and not name.startswith("_"):
-            # One of each job, or of each market.
-            of_what = list(inspect.signature(member).parameters)[1]
-            place = job if of_what == "job" else f"<{of_what}>"
-            yield Key(name, getattr(keys, name)(place), _paragraph(member.__doc__, 0))
-
-
-def _settings(settings: ThrottleSettings) -> Iterator[Setting]:
-    kind = type(settings)
-    for name, field in kind.model_fields.items():
-        text = shown(name, getattr(settings, name))
-        means = _plain(field.description or "")
-        yield Setting(name, variable_of(kind, name), text, means)
-
-
-def _summary(text: str | None) -> str:
-    return _paragraph(text, 0)
-
-
-def _paragraph(text: str | None, number: int) -> str:
-    return _plain(inspect.cleandoc(text or "").split("\n\n")[number])
-
-
-def _plain(text: str) -> str:
-    """Return a text of the code for people: on one line, without its marks."""
-    return " ".join(text.replace("``", "").split()).removesuffix(" Pure.")

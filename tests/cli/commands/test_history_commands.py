@@ -483,6 +483,9 @@ def test_the_pipeline_describes_itself_with_and_without_a_server(
     assert away.exit_code == 0
     assert "partitions: 4, as configured" in away.stdout
     assert run("topology", "--mermaid").stdout.startswith("flowchart LR\n")
+    told = run("topology").stdout
+    for title in ("Stages", "Analytics: bars", "Analytics: movers", "Archive: parquet"):
+        assert f"\n{title}\n" in told
 
 
 @pytest.mark.spark

@@ -5,12 +5,15 @@ import re
 
 import pytest
 
+from archive.describe import archive_parts
+from archive.settings import ArchiveSettings
 from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogInfo
 from tests.paths import ROOT
 from throttle.describe.render import to_mermaid, to_text
+from throttle.describe.sub_topology import analytics_parts
 from throttle.describe.topology import STAGES, Topology, describe
-from throttle.settings import ThrottleSettings
+from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 INFO = LogInfo("a1b2", partitions=3, created_ms=0)
 SETTINGS = ThrottleSettings(
@@ -121,11 +124,18 @@ def test_every_key_setting_and_stage_is_in_the_text(topology: Topology) -> None:
     assert len(topology.stages) == len(STAGES)
 
 
+def drawn(topology: Topology) -> str:
+    """Draw all of the pipeline."""
+    analytics = AnalyticsSettings(analytics="bars,movers,bursts,moves")
+    [archive, *_] = archive_parts(ArchiveSettings())
+    return to_mermaid(topology, [*analytics_parts(analytics)][:4], archive)
+
+
 def test_the_flowchart_is_made_of_nodes_and_edges_mermaid_knows(
     topology: Topology,
 ) -> None:
     """Labels are quoted and hold nothing that would end them."""
-    first, *lines = to_mermaid(topology).splitlines()
+    first, *lines = drawn(topology).splitlines()
     assert first == "flowchart LR"
     for line in lines:
         if line.strip() in ("end", "direction LR"):
@@ -138,7 +148,7 @@ def test_the_flowchart_is_made_of_nodes_and_edges_mermaid_knows(
 
 def test_every_key_and_stage_is_a_node_of_the_flowchart(topology: Topology) -> None:
     """And every edge leads from a node to a node."""
-    lines = to_mermaid(topology).splitlines()
+    lines = drawn(topology).splitlines()
     nodes = {
         found[1]
         for line in lines
@@ -147,6 +157,7 @@ def test_every_key_and_stage_is_a_node_of_the_flowchart(topology: Topology) -> N
     names = {key.name for key in topology.keys}
     assert nodes >= {f"key_{name}" for name in names} | {"feeds", "log", "gateways"}
     assert nodes >= {stage.name for stage in topology.stages}
+    assert nodes >= {"bars", "movers", "bursts", "moves", "archive"}
     for line in lines:
         if "-->" in line:
             ends = re.sub(r"\|\w+\|", "", line).split("-->")

@@ -29,8 +29,9 @@ BARS = Product(
         settings.bars_ms,
         settings.lateness_s * 1_000,
     ),
-    windows=lambda rows, settings: tumbling_bars(
-        rows, settings.bars_ms, kept_ms(settings)
+    kept_ms=kept_ms,
+    windows=lambda rows, settings, kept_ms: tumbling_bars(
+        rows, settings.bars_ms, kept_ms
     ),
     mode="update",
     sink=BarSink,

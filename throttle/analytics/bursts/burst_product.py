@@ -14,8 +14,9 @@ BURSTS = Product(
     rule=lambda settings: BurstPartials(
         settings.analytics_batch_ms, CLOSE_AFTER_MS, settings.burst_gap_ms
     ),
-    windows=lambda rows, settings: session_bursts(
-        rows, settings.burst_gap_ms, settings.burst_trades, CLOSE_AFTER_MS
+    kept_ms=lambda settings: CLOSE_AFTER_MS,
+    windows=lambda rows, settings, kept_ms: session_bursts(
+        rows, settings.burst_gap_ms, settings.burst_trades, kept_ms
     ),
     mode="append",
     sink=BurstSink,

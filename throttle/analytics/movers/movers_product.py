@@ -18,8 +18,9 @@ MOVERS = Product(
         settings.movers_span_s * 1_000,
     ),
     # A pane is needed for as long as a span to come holds it.
-    windows=lambda rows, settings: tumbling_bars(
-        rows, settings.movers_every_s * 1_000, settings.movers_span_s * 1_000
+    kept_ms=lambda settings: settings.movers_span_s * 1_000,
+    windows=lambda rows, settings, kept_ms: tumbling_bars(
+        rows, settings.movers_every_s * 1_000, kept_ms
     ),
     mode="update",
     sink=MoversSink,

@@ -14,9 +14,8 @@ MOVES = Product(
     rule=lambda settings: SingleTrades(settings.analytics_batch_ms, CLOSE_AFTER_MS),
     # Two spans before what is judged next; the watermark may be as far ahead of that
     # as trades are waited for.
-    windows=lambda rows, settings: kept_trades(
-        rows, 2 * settings.move_span_ms + CLOSE_AFTER_MS
-    ),
+    kept_ms=lambda settings: 2 * settings.move_span_ms + CLOSE_AFTER_MS,
+    windows=lambda rows, settings, kept_ms: kept_trades(rows, kept_ms),
     mode="append",
     sink=MovesSink,
     state=trades_in_state,

@@ -1,0 +1,31 @@
+"""The archive describes itself. Pure; it needs neither Arrow nor a database."""
+
+from collections.abc import Iterator
+
+from archive.contract import merge_rule, segment
+from archive.settings import ArchiveSettings
+from ingest.process.docstrings import Part, paragraph, settings_part, summary
+from ingest.process.redact import shown
+from ingest.redis_keys import AnalyticsKeys, Keys, OtherKeys
+from ingest.settings import MetricsSettings, TopicSettings
+
+STORES = "each published window, and each bar as it closed or was amended, exactly once"
+
+
+def archive_parts(settings: ArchiveSettings) -> Iterator[Part]:
+    """Describe the archive that would run, and its settings."""
+    namespace = settings.namespace
+    items = [
+        ("stores", STORES),
+        ("windows from", Keys(namespace).windows),
+        ("bars from", AnalyticsKeys(namespace).bar_log),
+        ("place", str(settings.archive_dir)),
+        ("day of a window or bar", paragraph(segment.day_of.__doc__, 1)),
+        ("merges", summary(merge_rule.__doc__)),
+        ("says how far it is", OtherKeys(namespace).archives),
+    ]
+    if settings.destination == "postgres":
+        items[3] = ("place", shown("postgres_url", settings.postgres_url))
+        del items[5]
+    yield Part("archive", f"Archive: {settings.name}", tuple(items))
+    yield settings_part("archive", settings, TopicSettings, MetricsSettings)
