@@ -24,11 +24,10 @@ __all__ = ["publisher"]
 PRICE = "71900.50"
 
 
-def example(language: str) -> str:
-    """Return the page's one block of a language."""
+def examples(language: str) -> list[str]:
+    """Return the page's blocks of a language."""
     text = (ROOT / "docs" / "clients.md").read_text("utf-8")
-    [block] = re.findall(rf"```{language}\n(.*?)```", text, re.S)
-    return str(block)
+    return re.findall(rf"```{language}\n(.*?)```", text, re.S)
 
 
 def command(language: str, folder: Path, text: str) -> list[str]:
@@ -63,7 +62,8 @@ def test_the_example_for_websocat_prints_frames(
     publisher.publish(make_row(SAMSUNG, PRICE))
     with running_gateway(redis_url) as gateway:
         gateway.wait_until(1)
-        text = example("bash").replace(":8000", f":{gateway.port}").split("'")[1]
+        [text] = examples("bash")
+        text = text.replace(":8000", f":{gateway.port}").split("'")[1]
         # Beside the Python of the tests.
         command = [str(Path(sys.executable).with_name("websocat")), "-n", text]
         with subprocess.Popen(
@@ -87,16 +87,31 @@ def test_the_example_for_websocat_prints_frames(
 @pytest.mark.timeout(600)
 @pytest.mark.redis
 @pytest.mark.parametrize(
-    "language", ["sh", "python", "js", pytest.param("go", marks=pytest.mark.slow)]
+    ("language", "number", "many"),
+    [
+        ("sh", 0, 1),
+        # As a coroutine, and without asyncio.
+        ("python", 0, 2),
+        ("python", 1, 2),
+        ("js", 0, 1),
+        pytest.param("go", 0, 1, marks=pytest.mark.slow),
+    ],
 )
 def test_an_example_prints_the_price(
-    language: str, publisher: Publisher, redis_url: str, tmp_path: Path
+    language: str,
+    number: int,
+    many: int,
+    publisher: Publisher,
+    redis_url: str,
+    tmp_path: Path,
 ) -> None:
     """A newcomer can copy it; only the port differs here."""
+    of_language = examples(language)
+    assert len(of_language) == many
     publisher.publish(make_row(SAMSUNG, PRICE))
     with running_gateway(redis_url) as gateway:
         gateway.wait_until(1)
-        text = example(language).replace(":8000", f":{gateway.port}")
+        text = of_language[number].replace(":8000", f":{gateway.port}")
         done = subprocess.run(
             command(language, tmp_path, text),
             cwd=tmp_path,

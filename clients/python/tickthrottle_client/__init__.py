@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tickthrottle_client.bar_book import Bar
+    from tickthrottle_client.blocking_client import BlockingTickClient
     from tickthrottle_client.item_sums import Traded, day_after, traded
     from tickthrottle_client.key_v1 import BadSymbol, key_of
     from tickthrottle_client.log_v1 import LogAway, LogError, LogUnusable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BadSymbol",
     "Bar",
+    "BlockingTickClient",
     "InvalidTrade",
     "Item",
     "LogAway",
@@ -44,6 +46,7 @@ __all__ = [
 
 _HOMES = {
     "bar_book": ("Bar",),
+    "blocking_client": ("BlockingTickClient",),
     "tick_client": ("Item", "State", "TickClient", "TickError", "Token"),
     "producer": ("NotAppended", "TradeProducer"),
     "key_v1": ("BadSymbol", "key_of"),

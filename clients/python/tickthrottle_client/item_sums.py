@@ -95,4 +95,5 @@ def read_day(day: dict[str, Any], read: Callable[[Any], Decimal]) -> None:
 
 def as_known(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item as one that was known before: it stands for no trades."""
-    return {k: v for k, v in item.items() if k not in SUMS} | {"trades": 0}
+    own = {k: v for k, v in item.items() if k not in SUMS and k != "window"}
+    return own | {"trades": 0}

@@ -1,20 +1,21 @@
 """A client of ``tick.v1``, of the same shape as ``pages/tick.js``::
 
     async with TickClient("ws://127.0.0.1:8000/v1/stream") as ticks:
-        ticks.subscribe(["KR7005930003"], lambda item: print(item["price"]))
-        await asyncio.sleep(60)
+        async for item in ticks.follow("KR7005930003"):
+            print(item["price"])
 
-A callback gets an instrument's newest item: first what is known, then every change,
-which stands for the trades since (``traded``). A lost connection is made again, after a
-random delay, and resumes where it was. A script that is slow gets fewer and newer
-updates: the gateway merges what it has not read yet.
+Who wants to be called has callbacks, ``ticks.subscribe(keys, callback)``. One gets an
+instrument's newest item: first what is known, then every change, which stands for the
+trades since (``traded``). A lost connection is made again, after a random delay, and
+resumes where it was. A script that is slow gets fewer and newer updates: the gateway
+merges what it has not read yet.
 """
 
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Collection
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from contextlib import aclosing, suppress
 from decimal import Decimal
 from inspect import iscoroutinefunction
 from random import random
@@ -44,6 +45,7 @@ from tickthrottle_client.tick_v1 import (
     read_decimal,
 )
 from tickthrottle_client.trade_v1 import LATEST_TIME_US
+from tickthrottle_client.waiting_items import WaitingItems
 
 Item: TypeAlias = dict[str, Any]
 """A trade, and what it stands for: ``trades``, and ``volume``, ``value``, ``high`` and
@@ -51,8 +53,10 @@ Item: TypeAlias = dict[str, Any]
 latter two only if one of them counts for the range. All but ``trades`` are Decimal,
 with every digit.
 
-``day`` is the day so far as of the item (``day_after``), with all that was traded since
-the day began; it is not there where nobody knows it.
+``window`` is the end of the window in which it came, milliseconds since 1970; it is not
+there in an item that was known before. ``day`` is the day so far as of the item
+(``day_after``), with all that was traded since the day began; it is not there where
+nobody knows it.
 
 Or the figures of a group, which has ``group`` in place of ``isin``; ``volume``,
 ``value`` and ``mean_change_pct`` (None if no instrument has a previous close) are
@@ -166,8 +170,8 @@ class TickClient:
     of a window, ``last_window`` the end of the newest one that has arrived, also an
     empty one, in milliseconds since 1970; None before the first.
 
-    An exception of a callback interrupts the block and is raised by it. An async
-    function is refused as a callback (TypeError).
+    An exception of a callback interrupts the block and is raised by it. A callback for
+    items may be an async function, any other may not (TypeError).
     """
 
     def __init__(
@@ -227,6 +231,9 @@ class TickClient:
         self._task: asyncio.Task[None] | None = None
         self._block: asyncio.Task[Any] | None = None
         self._is_interrupted = False
+        self._followers: set[asyncio.Event] = set()
+        # Those that await an async callback.
+        self._awaiting: set[asyncio.Task[None]] = set()
         # What a callback has raised: neither the connection's fault nor a message's.
         self._failure: Exception | None = None
 
@@ -242,16 +249,26 @@ class TickClient:
         block, self._block = self._block, None
         assert self._task is not None
         assert block is not None
-        self._task.cancel()
+        for task in (self._task, *self._awaiting):
+            task.cancel()
         if self._is_interrupted and block.uncancel():
             # Somebody else has cancelled the block as well, and wins.
             return
+        if self._awaiting:
+            await asyncio.wait([*self._awaiting])
         with suppress(asyncio.CancelledError):
             await self._task
+        if self._failure is not None:
+            raise self._failure
 
     def _interrupt(self, task: asyncio.Task[None]) -> None:
-        """Nothing comes any more: the block must not wait for it."""
-        if not task.cancelled() and task.exception() and self._block is not None:
+        """Nothing comes any more: nobody must wait for it."""
+        self._awaiting.discard(task)
+        for follower in self._followers:
+            follower.set()
+        if task.cancelled() or not task.exception() or self._is_interrupted:
+            return
+        if self._block is not None:
             self._is_interrupted = True
             self._block.cancel()
 
@@ -259,8 +276,8 @@ class TickClient:
         if iscoroutinefunction(callback):
             # Its coroutines would be thrown away, with no more than a warning.
             raise TypeError(
-                f"callback {callback!r:.80}: nobody awaits an async function; "
-                "give a plain one, which may call asyncio.create_task"
+                f"callback {callback!r:.80}: nobody awaits an async function here, but "
+                "for items; give a plain one, which may call asyncio.create_task"
             )
 
         def call(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -285,9 +302,14 @@ class TickClient:
 
         An item that was known before has ``trades`` 0, so the trades of all items that
         a callback gets are those since it was subscribed.
+
+        An async function is awaited for one item after the other, and gets what
+        ``follow`` yields; it can be given inside the block only.
         """
-        callback = self._own(callback)
         keys = [keys] if isinstance(keys, str) else list(keys)
+        if iscoroutinefunction(callback):
+            return self._await_each(keys, callback)
+        callback = self._own(callback)
         wanted = [key for key in keys if key not in self._listeners]
         for key in keys:
             self._listeners.setdefault(key, []).append(callback)
@@ -299,6 +321,57 @@ class TickClient:
                     callback(self.groups[group])
         self._ask(wanted)
         return lambda: self._unsubscribe(keys, callback)
+
+    async def follow(self, *keys: str) -> AsyncGenerator[Item, None]:
+        """Yield the items of some keys as they come, for ``async for``; any number.
+
+        First what is known, then every change. Of an instrument whose item was not
+        taken yet only the newest is kept, and stands for the trades of both: who is
+        slow gets fewer and newer items, and no trade twice. Raises what ends the
+        block, also in another task than the block's.
+        """
+        waiting, is_there = WaitingItems(), asyncio.Event()
+
+        def put(item: Item) -> None:
+            waiting.put(item)
+            is_there.set()
+
+        end = self.subscribe(keys, put)
+        self._followers.add(is_there)
+        try:
+            while True:
+                await is_there.wait()
+                while waiting:
+                    yield waiting.take()
+                is_there.clear()
+                if self._task is None or self._task.done():
+                    break
+        finally:
+            self._followers.discard(is_there)
+            end()
+        if self._task is not None and not self._task.cancelled():
+            self._task.result()
+
+    def _await_each(
+        self, keys: list[str], callback: Callable[[Item], Awaitable[object]]
+    ) -> Callable[[], None]:
+        async def go() -> None:
+            async with aclosing(self.follow(*keys)) as items:
+                async for item in items:
+                    try:
+                        await callback(item)
+                    except Exception as error:
+                        self._failure = error
+                        raise
+
+        task = asyncio.create_task(go(), name=f"an async callback of {self._url}")
+        self._awaiting.add(task)
+        task.add_done_callback(self._interrupt)
+
+        def end() -> None:
+            task.cancel()
+
+        return end
 
     def bars(
         self,
@@ -708,6 +781,8 @@ class TickClient:
                 continue
             if day is not None:
                 item["day"] = day
+            if message["type"] == "update":
+                item["window"] = message["window"]
             self.items[isin] = item
             keys = (isin, self._codes.get(isin), ALL, *self._followed_by.get(isin, ()))
             for key in filter(None, keys):

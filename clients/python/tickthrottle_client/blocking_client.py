@@ -1,0 +1,140 @@
+"""The client for scripts that are not asynchronous::
+
+with BlockingTickClient("ws://127.0.0.1:8000/v1/stream") as ticks:
+    for item in ticks.follow("KR7005930003"):
+        print(item["price"])
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Self
+
+from tickthrottle_client.tick_client import TickClient
+from tickthrottle_client.waiting_items import Item, WaitingItems
+
+_CALL_S = 30.0
+_LOOK_S = 0.5
+"""A signal is looked for this often, where waiting cannot be interrupted by one."""
+
+
+class BlockingTickClient:
+    """Follows the stream in a thread of its own for as long as the block lasts.
+
+    It takes what ``TickClient`` takes; callbacks among that are called in that thread.
+    What ends the stream is raised by ``follow``, and by the end of the block.
+    """
+
+    def __init__(self, url: str, **options: Any) -> None:
+        self._client = TickClient(url, **options)
+        self._changed = threading.Condition()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._end: asyncio.Event | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin to follow."""
+        self._thread.start()
+        with self._changed:
+            while self._loop is None and self._thread.is_alive():
+                self._changed.wait(_LOOK_S)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the connection. Raises what has ended it before."""
+        loop, end = self._loop, self._end
+        if loop is not None and end is not None and self._thread.is_alive():
+            loop.call_soon_threadsafe(end.set)
+        self._thread.join()
+        if kind is None and self._error is not None:
+            raise self._error
+
+    @property
+    def items(self) -> dict[str, Item]:
+        """The newest item of each instrument that is followed, as it is now."""
+        return dict(self._client.items)
+
+    @property
+    def groups(self) -> dict[str, Item]:
+        """The newest figures of each group that is followed, as they are now."""
+        return dict(self._client.groups)
+
+    @property
+    def last_window(self) -> int | None:
+        """The end of the newest window that has arrived, ms; None before the first."""
+        return self._client.last_window
+
+    def follow(self, *keys: str, timeout_s: float | None = None) -> Iterator[Item]:
+        """Yield the items of keys as they come (``TickClient.follow``).
+
+        It ends when nothing has come for ``timeout_s``; without that it waits for as
+        long as the stream is followed. Raises TickError when that has ended.
+        """
+        waiting = WaitingItems()
+
+        def put(item: Item) -> None:
+            with self._changed:
+                waiting.put(item)
+                self._changed.notify_all()
+
+        stop = self._call(lambda: self._client.subscribe(keys, put))
+        try:
+            while True:
+                with self._changed:
+                    self._wait_for(waiting, timeout_s)
+                    item = waiting.take() if waiting else None
+                if item is None:
+                    return
+                yield item
+        finally:
+            # Nobody waits for it: the block may be over.
+            with suppress(RuntimeError):
+                self._loop_of_thread().call_soon_threadsafe(stop)
+
+    def _wait_for(self, waiting: WaitingItems, timeout_s: float | None) -> None:
+        until_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while not waiting:
+            if self._error is not None:
+                raise self._error
+            self._loop_of_thread()
+            left_s = _LOOK_S
+            if until_s is not None:
+                left_s = min(left_s, until_s - time.monotonic())
+                if left_s <= 0:
+                    return
+            self._changed.wait(left_s)
+
+    def _call(self, function: Any) -> Any:
+        """Have a function called where the client runs; return what it returns."""
+        if self._error is not None:
+            raise self._error
+
+        async def call() -> Any:
+            return function()
+
+        loop = self._loop_of_thread()
+        return asyncio.run_coroutine_threadsafe(call(), loop).result(_CALL_S)
+
+    def _loop_of_thread(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None or not self._thread.is_alive():
+            raise RuntimeError("the block of the client has not begun, or is over")
+        return self._loop
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._follow())
+        except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
+            self._error = error
+        with self._changed:
+            self._changed.notify_all()
+
+    async def _follow(self) -> None:
+        self._end = asyncio.Event()
+        async with self._client:
+            with self._changed:
+                self._loop = asyncio.get_running_loop()
+                self._changed.notify_all()
+            await self._end.wait()

@@ -1,0 +1,181 @@
+"""Items as they come, in an ``async for``, in a plain ``for``, in an async callback."""
+
+import asyncio
+from contextlib import aclosing
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.clients.patience import soon
+from tests.clients.test_tick_client import address, gateway_on
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import HYNIX, SAMSUNG, make_row
+from tests.gateway.servers import running_gateway
+from tests.ports import free_port
+from tickthrottle_client import BlockingTickClient, Item, TickClient, TickError, traded
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def port() -> int:
+    """The port of the gateway."""
+    return free_port()
+
+
+async def test_items_come_as_they_change(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """First what is known; an item says the window that it came in."""
+    publisher.publish(make_row(SAMSUNG, "1"))
+    prices: list[Decimal] = []
+    async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
+        async with aclosing(ticks.follow(SAMSUNG, HYNIX)) as items:
+            async for item in items:
+                prices.append(item["price"])
+                assert ("window" in item) == (len(prices) > 1)
+                if len(prices) == 3:
+                    assert item["window"] == ticks.last_window
+                    break
+                publisher.publish(
+                    make_row(HYNIX, str(len(prices) + 1), seq=len(prices))
+                )
+        # Who breaks off follows no more.
+        await soon(lambda: not ticks.items)
+    assert prices == [1, 2, 3]
+
+
+async def test_who_is_slow_gets_the_newest_for_all_trades(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """What came meanwhile is one item, and no trade is missing."""
+    publisher.publish(make_row(SAMSUNG, "1"))
+    found: list[Item] = []
+    async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
+        async for item in ticks.follow(SAMSUNG):
+            found.append(item)
+            if len(found) == 2:
+                break
+            for seq in range(2, 7):
+                publisher.publish(make_row(SAMSUNG, str(seq), seq=seq))
+            await soon(lambda: ticks.items[SAMSUNG]["price"] == 6)
+    newest = found[1]
+    sums = traded(newest)
+    assert sums is not None
+    assert (newest["price"], sums.trades, sums.high, sums.low) == (6, 5, 6, 2)
+
+
+async def test_an_async_callback_is_awaited_item_by_item(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """The next one comes when it has returned; what ends it ends it."""
+    publisher.publish(make_row(SAMSUNG, "1"))
+    prices: list[Decimal] = []
+    at_work = 0
+
+    async def put(item: Item) -> None:
+        nonlocal at_work
+        at_work += 1
+        assert at_work == 1
+        await asyncio.sleep(0.01)
+        prices.append(item["price"])
+        at_work -= 1
+
+    async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
+        end = ticks.subscribe(SAMSUNG, put)
+        await soon(lambda: prices == [1])
+        publisher.publish(make_row(SAMSUNG, "2", seq=2))
+        await soon(lambda: prices == [1, 2])
+        end()
+        await soon(lambda: not ticks.items)
+
+
+async def test_a_fault_of_an_async_callback_ends_the_block(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """As that of any other one, and others are ended with it."""
+    publisher.publish(make_row(SAMSUNG, "1"))
+
+    async def fail(_: Item) -> None:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    async def wait(_: Item) -> None:
+        await asyncio.sleep(60)
+
+    async def follow() -> None:
+        async with TickClient(address(port)) as ticks:
+            ticks.subscribe(SAMSUNG, wait)
+            ticks.subscribe(SAMSUNG, fail)
+            await asyncio.sleep(60)
+
+    async with gateway_on(redis_url, port):
+        with pytest.raises(ZeroDivisionError):
+            await follow()
+
+
+async def test_what_ends_the_stream_is_raised_wherever_it_is_followed(
+    redis_url: str, port: int
+) -> None:
+    """In the block, and in a task beside it."""
+    async with gateway_on(redis_url, port):
+        beside: list[BaseException] = []
+
+        async def follow(ticks: TickClient) -> None:
+            try:
+                async for _ in ticks.follow("no key"):
+                    pass
+            except TickError as error:
+                beside.append(error)
+
+        async def wait() -> None:
+            async with TickClient(address(port)) as ticks:
+                tasks.append(asyncio.create_task(follow(ticks)))
+                await asyncio.sleep(60)
+
+        tasks: list[asyncio.Task[None]] = []
+        with pytest.raises(TickError, match="'no key' is not accepted"):
+            await wait()
+        await asyncio.wait_for(tasks[0], 5)
+    assert len(beside) == 1
+
+
+def test_a_plain_loop_follows_too(publisher: Publisher, redis_url: str) -> None:
+    """With the same names; and it ends after a silence if it is told to."""
+    publisher.publish(make_row(SAMSUNG, "1"))
+    prices = []
+    with (
+        running_gateway(redis_url) as gateway,
+        BlockingTickClient(address(gateway.port)) as ticks,
+    ):
+        for item in ticks.follow(SAMSUNG):
+            prices.append(item["price"])
+            if len(prices) == 2:
+                break
+            publisher.publish(make_row(SAMSUNG, "2", seq=2))
+        assert prices == [1, 2]
+        # What is known comes again, and then nothing.
+        again = list(ticks.follow(SAMSUNG, timeout_s=0.5))
+        assert [item["price"] for item in again] == [2]
+        assert ticks.last_window is not None
+    with pytest.raises(RuntimeError, match="is over"):
+        next(ticks.follow(SAMSUNG))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_ends_the_stream_is_raised_by_the_loop(
+    redis_url: str, is_there: bool
+) -> None:
+    """A key that is not accepted, and no gateway at all."""
+
+    def follow(url: str) -> None:
+        with BlockingTickClient(url) as ticks:
+            for _ in ticks.follow("no key"):
+                pass
+
+    with running_gateway(redis_url) as gateway:
+        port: Any = gateway.port if is_there else free_port()
+        what = "is not accepted" if is_there else "no gateway answers"
+        with pytest.raises(TickError, match=what):
+            follow(address(port))
