@@ -45,6 +45,10 @@ EXAMPLES = {
         "tickthrottle inspect day.csv.zst",
         "tickthrottle inspect day.parquet --instruments instruments.csv",
     ),
+    "backtest": (
+        "tickthrottle backtest day.csv.gz --out day.parquet",
+        "tickthrottle backtest day.csv --map isin=ticker --venue XNAS --out d.parquet",
+    ),
     "feed": (
         "tickthrottle feed upbit --record day.jsonl.gz",
         "tickthrottle feed binance --symbols BTCUSDT,ETHUSDT",

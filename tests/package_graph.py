@@ -53,6 +53,7 @@ FLOORS = {
         "audit",
         "describe",
         "testing",
+        "backtest",
     ),
     "throttle.analytics": (
         "partials",

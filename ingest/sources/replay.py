@@ -272,7 +272,8 @@ class _TapeReader:
     def _sort(self) -> bool:
         trades = _until_fault(self._read(self._path, self._tally), self._faults)
         try:
-            self._sorted = sort_trades(trades, self._most_bytes)
+            in_order = sort_trades(trades, self._most_bytes)
+            self._sorted = [payload for _, payload in in_order]
         except TooManyTrades:
             return False
         return True

@@ -88,8 +88,10 @@ class TooManyTrades(ValueError):
     """A tape does not fit into the memory that sorting may take."""
 
 
-def sort_trades(trades: Iterable[Trade], most_bytes: int = SORTED_BYTES) -> list[bytes]:
-    """Return encoded trades in the order of time, equal ones as they stand.
+def sort_trades(
+    trades: Iterable[Trade], most_bytes: int = SORTED_BYTES
+) -> list[tuple[int, bytes]]:
+    """Return times (us) and encoded trades in their order, equal ones as they stand.
 
     Raises TooManyTrades, and whatever reading them raises.
     """
@@ -102,4 +104,4 @@ def sort_trades(trades: Iterable[Trade], most_bytes: int = SORTED_BYTES) -> list
             raise TooManyTrades
         held.append((trade.time_us, payload))
     held.sort(key=itemgetter(0))
-    return [payload for _, payload in held]
+    return held

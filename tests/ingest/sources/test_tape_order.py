@@ -71,7 +71,7 @@ def test_enough_is_seen_some_time_after_the_second_instrument(
 @given(st.lists(st.integers(0, 5), max_size=30))
 def test_trades_are_sorted_and_equal_times_stay_as_they_stand(times: list[int]) -> None:
     tape = [trade(time_s, seq=seq) for seq, time_s in enumerate(times)]
-    sorted_trades = [Trade.from_wire(payload) for payload in sort_trades(tape)]
+    sorted_trades = [Trade.from_wire(payload) for _, payload in sort_trades(tape)]
     assert sorted_trades == sorted(tape, key=lambda t: (t.time_us, t.seq))
 
 

@@ -75,24 +75,29 @@ steps = st.builds(
 tapes = st.lists(steps, min_size=2, max_size=30)
 
 
+def append(driver: ThrottleDriver, step: Step, at_ms: int) -> None:
+    """Append an entry at a moment."""
+    if step.cancels is not None:
+        driver.cancel(step.isin, step.cancels, at_ms=at_ms)
+        return
+    more: dict[str, Any] = {"corrects": step.corrects, "updates": step.updates}
+    driver.trade(
+        step.isin,
+        str(step.price),
+        at_ms=at_ms,
+        time_ms=at_ms - step.late_ms,
+        seq=step.seq,
+        size=str(step.size),
+        **{name: value for name, value in more.items() if value is not None},
+    )
+
+
 def play(tape: list[Step], drivers: list[ThrottleDriver]) -> None:
     """Append the entries; jobs take turns to publish, and die now and then."""
     at_ms = ended_ms = 0
     for number, step in enumerate(tape):
         at_ms += step.after_ms
-        more: dict[str, Any] = {"corrects": step.corrects, "updates": step.updates}
-        if step.cancels is not None:
-            drivers[0].cancel(step.isin, step.cancels, at_ms=at_ms)
-        else:
-            drivers[0].trade(
-                step.isin,
-                str(step.price),
-                at_ms=at_ms,
-                time_ms=at_ms - step.late_ms,
-                seq=step.seq,
-                size=str(step.size),
-                **{name: value for name, value in more.items() if value is not None},
-            )
+        append(drivers[0], step, at_ms)
         if step.is_turned:
             driver = drivers[number % len(drivers)]
             can_crash = len(drivers) == 1 and at_ms // W > ended_ms // W
