@@ -14,6 +14,7 @@ import typer
 from cli.archive_command import archive
 from cli.commands.arguments import format_moment
 from cli.commands.backtest import backtest
+from cli.commands.decode import decode
 from cli.commands.entry import FAILED, fail, stop_on_signal
 from cli.commands.feeds import TAPE_FORM, feed, ingest, replay, simulate
 from cli.commands.instruments import instruments
@@ -72,10 +73,10 @@ def program(
 
     `run` starts everything on this machine. The other commands start one part each,
     load the instrument table (instruments), say what a file is (inspect), make windows
-    and bars of one (backtest), or look and change nothing (watch, status, ledger,
-    windows, trades, rebuild, reconcile, topology), against the server at REDIS_URL, or
-    the pipeline that `run` has started here. Every setting is also an environment
-    variable, see docs/settings.md.
+    and bars of one (backtest), try a decoder (decode), or look and change nothing
+    (watch, status, ledger, windows, trades, rebuild, reconcile, topology), against the
+    server at REDIS_URL, or the pipeline that `run` has started here. Every setting is
+    also an environment variable, see docs/settings.md.
     """
     log_to_stderr()
     for sentence in unknown_variables(os.environ):
@@ -317,7 +318,7 @@ def intake(settings: IntakeSettings) -> None:
 
 
 for command in (
-    *(simulate, replay, ingest, inspect, backtest, feed, topic, key),
+    *(simulate, replay, ingest, inspect, backtest, decode, feed, topic, key),
     archive,
     *(watch, status, ledger, windows, trades, rebuild, reconcile, topology),
     load,

@@ -49,6 +49,10 @@ EXAMPLES = {
         "tickthrottle backtest day.csv.gz --out day.parquet",
         "tickthrottle backtest day.csv --map isin=ticker --venue XNAS --out d.parquet",
     ),
+    "decode": (
+        "tickthrottle decode values.jsonl --decoder executions:decode",
+        "tickthrottle decode value.bin --whole --decoder executions:decode --json",
+    ),
     "feed": (
         "tickthrottle feed upbit --record day.jsonl.gz",
         "tickthrottle feed binance --symbols BTCUSDT,ETHUSDT",

@@ -249,7 +249,7 @@ def print_trades(entries: Sequence[JudgedEntry]) -> None:
             (
                 Place(entry.partition, entry.position),
                 format_moment(entry.append_ms),
-                *_trade_cells(judged, entry.payload),
+                *trade_cells(judged, entry.payload),
             )
             for entry, judged in entries
         ],
@@ -288,7 +288,8 @@ def print_letters(letters: Sequence[DeadLetter]) -> None:
     )
 
 
-def _trade_cells(judged: Judged | None, payload: bytes) -> tuple[object, ...]:
+def trade_cells(judged: Judged | None, payload: bytes) -> tuple[object, ...]:
+    """Return ISIN, time, seq, price, size and what else is said of an entry's trade."""
     if judged is None:
         return ("", "", "", "", "", shorten(payload))
     if isinstance(judged, InvalidTrade):

@@ -1,0 +1,133 @@
+"""The command that tries a decoder, without a broker."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.commands.arguments import BadArgument, Limit, check_number
+from cli.commands.entry import fail
+from cli.commands.setting_options import AsJson, options_of
+from cli.commands.tables import print_json, print_table
+from cli.commands.trades import trade_cells, trade_object
+from ingest.trade import InvalidTrade, Trade
+from throttle.settings import ThrottleSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from throttle.audit.recompute import Entry
+    from throttle.window.decoder import Judged
+
+
+@options_of(ThrottleSettings, "decoder")
+def decode(
+    *,
+    file: Annotated[
+        Path, typer.Argument(help="Entries, one a line, packed or not; - is stdin.")
+    ],
+    whole: Annotated[
+        bool,
+        typer.Option(
+            "--whole", help="The file is one entry, of a form that has no lines."
+        ),
+    ] = False,
+    limit: Limit = 20,
+    json: AsJson = False,
+    settings: ThrottleSettings,
+) -> None:
+    """Show what a decoder makes of entries, as the job would take them.
+
+    Ends with 1 if none of them holds a trade. What is shown is limited, what is counted
+    is not.
+    """
+    from throttle.audit.recompute import WindowRule
+    from throttle.window.decoder import NoDecoder, find_decoder
+
+    try:
+        check_number("limit", limit)
+        decoder = find_decoder(settings.decoder)
+    except (BadArgument, NoDecoder) as error:
+        fail(str(error), code=2)
+    most_bytes = settings.max_entry_bytes
+    rule = WindowRule(settings.window_ms, settings.max_ahead_ms, decoder, most_bytes)
+    became: Counter[str] = Counter()
+    shown: list[tuple[Entry, Judged]] = []
+    entries = 0
+    for entry in _entries(file, most_bytes, is_whole=whole):
+        entries += 1
+        for one in rule.judge(entry):
+            became[_word(one)] += 1
+            if len(shown) < limit:
+                shown.append((entry, one))
+    if json:
+        for entry, one in shown:
+            print_json(trade_object(entry, one, is_decoded=decoder is not None))
+    else:
+        columns = ["entry#", "isin", "time", "seq#", "price#", "size#", "more"]
+        rows = ((e.position, *trade_cells(one, e.payload)) for e, one in shown)
+        print_table(columns, rows)
+    counts = "".join(f", {count:,} {word}" for word, count in became.most_common())
+    typer.echo(f"{entries:,} entries{counts}", err=json)
+    if not became[_TRADES]:
+        raise typer.Exit(1)
+
+
+_TRADES = "trades"
+
+
+def _word(one: Judged) -> str:
+    if isinstance(one, Trade):
+        return _TRADES
+    if isinstance(one, InvalidTrade):
+        return f"refused as {one.reason}"
+    return f"skipped as {one.name}"
+
+
+def _entries(file: Path, most_bytes: int, *, is_whole: bool) -> Iterator[Entry]:
+    """Yield the entries of a file; of one that is too long so much as says so."""
+    from throttle.audit.recompute import Entry
+
+    now_ms = time.time_ns() // 1_000_000
+    pieces = _pieces(file)
+    payloads = [_whole(pieces, most_bytes)] if is_whole else _lines(pieces, most_bytes)
+    for number, payload in enumerate(payloads, 1):
+        yield Entry(0, number, now_ms, payload)
+
+
+def _pieces(file: Path) -> Iterator[bytes]:
+    from ingest.files.file_kind import DamagedFile, Unreadable
+    from ingest.files.open_pieces import read_pieces
+
+    try:
+        yield from read_pieces(file)
+    except (DamagedFile, Unreadable) as error:
+        fail(f"{file}: {error}")
+    except OSError as error:
+        fail(f"{file}: cannot be read: {error.strerror or error}")
+
+
+def _whole(pieces: Iterable[bytes], most_bytes: int) -> bytes:
+    held = bytearray()
+    for piece in pieces:
+        held += piece
+        if len(held) > most_bytes:
+            break
+    return bytes(held)
+
+
+def _lines(pieces: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
+    rest = bytearray()
+    for piece in pieces:
+        *lines, end = piece.split(b"\n")
+        for line in lines:
+            yield bytes(rest + line).removesuffix(b"\r")
+            rest.clear()
+        # What is longer is refused, however long it is.
+        rest += end[: max(0, most_bytes + 1 - len(rest))]
+    if rest:
+        yield bytes(rest)

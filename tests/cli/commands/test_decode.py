@@ -1,0 +1,129 @@
+"""A decoder tried on entries of a file, without a broker."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.command_line import app
+from throttle.window.decoder import find_decoder
+
+DECODER = """
+import json
+
+def decode(value):
+    row = json.loads(value, parse_float=str)
+    if row["kind"] != "trade":
+        return row["kind"]
+    if row["px"] == "?":
+        raise KeyError("no price")
+    return {"isin": "KR7005930003", "time": row["ms"] * 1000, "seq": row["id"],
+            "price": row["px"], "size": row["qty"]}
+"""
+ENTRIES = """{"kind":"trade","ms":1773964800001,"id":1,"px":71.250,"qty":3}
+{"kind":"book"}
+{"kind":"trade","ms":1773964800002,"id":2,"px":-1,"qty":3}\r
+{"kind":"trade","ms":1773964800003,"id":3,"px":"?","qty":3}
+not json
+{"kind":"book"}
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A decoder of a user's own, on the path."""
+    (tmp_path / "own_form.py").write_text(DECODER)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "own_form:decode"
+    find_decoder.cache_clear()
+    sys.modules.pop("own_form", None)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Some entries, one a line."""
+    path = tmp_path / "values.jsonl"
+    path.write_text(ENTRIES)
+    return path
+
+
+def run(*arguments: str | Path) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(app, ["decode", *map(str, arguments)])
+
+
+def test_trades_and_refusals_are_shown_and_counted(file: Path, module: str) -> None:
+    """Each with its entry, and its digits."""
+    done = run(file, "--decoder", module)
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    first = "1 KR7005930003 1773964800001000 1 71.250 3"
+    assert " ".join(lines[1].split()) == first
+    assert "skipped, book" in lines[2]
+    assert "refused, bad_price" in lines[3]
+    assert "not_decoded" in lines[4]
+    assert "KeyError" in lines[4]
+    assert lines[-1] == (
+        "6 entries, 2 skipped as book, 2 refused as not_decoded, 1 trades, "
+        "1 refused as bad_price"
+    )
+
+
+def test_what_is_shown_is_limited_and_what_is_counted_is_not(
+    file: Path, module: str
+) -> None:
+    """As JSON the count is beside it."""
+    done = run(file, "--decoder", module, "--limit", "1", "--json")
+    [line] = done.stdout.splitlines()
+    assert json.loads(line, parse_float=str)["trade"]["price"] == "71.250"
+    assert done.stderr.startswith("6 entries, ")
+
+
+def test_a_file_may_be_one_entry(tmp_path: Path, module: str) -> None:
+    """Lines in it are no ends of entries."""
+    file = tmp_path / "value.json"
+    file.write_text(ENTRIES.splitlines()[0].replace(",", ",\n"))
+    assert run(file, "--decoder", module).exit_code == 1
+    done = run(file, "--whole", "--decoder", module)
+    assert done.exit_code == 0
+    assert done.stdout.endswith("1 entries, 1 trades\n")
+
+
+@pytest.mark.parametrize("options", [[], ["--whole"]])
+def test_without_a_decoder_it_is_the_projects_own_form(
+    tmp_path: Path, options: list[str]
+) -> None:
+    """And an entry that is too long is refused as the job does it."""
+    wire = {"isin": "KR7005930003", "time": 1773964800001000, "seq": 1, "price": 5}
+    file = tmp_path / "values"
+    file.write_text(json.dumps({**wire, "size": 1, "more": "x" * 70_000}))
+    done = run(file, *options)
+    assert done.exit_code == 1
+    assert "refused as too_large" in done.stdout
+    file.write_text(json.dumps({**wire, "size": 1}))
+    assert run(file, *options).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "problem"),
+    [
+        (["--decoder", "no_such_module:decode"], 2, "no_such_module"),
+        (["--limit", "0"], 2, "limit 0"),
+    ],
+)
+def test_what_cannot_be_tried_is_told(
+    file: Path, options: list[str], code: int, problem: str
+) -> None:
+    """In one sentence."""
+    done = run(file, *options)
+    assert (done.exit_code, problem in done.stderr) == (code, True), done.output
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """With its path."""
+    done = run(tmp_path / "none")
+    assert done.exit_code == 3
+    assert "cannot be read" in done.stderr
