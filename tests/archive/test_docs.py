@@ -1,9 +1,6 @@
 """The queries of the document do what it says, on a real archive."""
 
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +13,7 @@ from ingest.redis_keys import Keys
 from tests.archive.bar_rig import amend, close_minutes, wait_until_bars_stored
 from tests.archive.postgres.server import PostgresServer
 from tests.archive.rig import archiving, settings_of, wait_until_stored
-from tests.conftest import skip_or_fail
+from tests.data_frames import run_with_frames
 from tests.gateway.bar_publisher import make_bar
 from tests.gateway.publisher import load_instruments
 from tests.gateway.samples import (
@@ -108,7 +105,7 @@ def test_the_query_for_duckdb() -> None:
 @pytest.mark.usefixtures("archived")
 def test_the_query_for_pandas() -> None:
     """With the one of bars."""
-    told = run_with_pandas(
+    told = run_with_frames(
         query("python") + "\nprint(sum(rows.price))\n",
         query("python", -1) + "\nprint(sum(bars.volume), sum(bars.trades))\n",
     )
@@ -119,23 +116,6 @@ def test_the_query_for_pandas() -> None:
     assert Decimal(told[of_rows]) == Decimal("199600.75")
     volume, trades = told[of_bars].split()
     assert (Decimal(volume), int(trades)) == (90, 9)
-
-
-def run_with_pandas(*codes: str) -> list[str]:
-    """Run code in a process of its own: pandas is where nothing else finds it."""
-    pandas = ROOT / ".venv" / "pandas"
-    if not pandas.exists():
-        skip_or_fail("pandas is not there (make pandas)")
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(codes)],
-        env={**os.environ, "PYTHONPATH": str(pandas)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
 
 
 @pytest.mark.usefixtures("published")

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from tickthrottle_client.item_sums import Traded, day_after, traded
     from tickthrottle_client.key_v1 import BadSymbol, key_of
     from tickthrottle_client.log_v1 import LogAway, LogError, LogUnusable
+    from tickthrottle_client.past_records import Records
     from tickthrottle_client.producer import NotAppended, TradeProducer
+    from tickthrottle_client.rest_client import RestClient, RestError
     from tickthrottle_client.tick_client import (
         Item,
         State,
@@ -33,6 +35,9 @@ __all__ = [
     "LogError",
     "LogUnusable",
     "NotAppended",
+    "Records",
+    "RestClient",
+    "RestError",
     "State",
     "TickClient",
     "TickError",
@@ -47,6 +52,8 @@ __all__ = [
 _HOMES = {
     "bar_book": ("Bar",),
     "blocking_client": ("BlockingTickClient",),
+    "past_records": ("Records",),
+    "rest_client": ("RestClient", "RestError"),
     "tick_client": ("Item", "State", "TickClient", "TickError", "Token"),
     "producer": ("NotAppended", "TradeProducer"),
     "key_v1": ("BadSymbol", "key_of"),

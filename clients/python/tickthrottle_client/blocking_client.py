@@ -1,8 +1,10 @@
 """The client for scripts that are not asynchronous::
 
-with BlockingTickClient("ws://127.0.0.1:8000/v1/stream") as ticks:
-    for item in ticks.follow("KR7005930003"):
-        print(item["price"])
+    with BlockingTickClient("ws://127.0.0.1:8000/v1/stream") as ticks:
+        for item in ticks.follow("KR7005930003"):
+            print(item["price"])
+
+It is ``TickClient`` in a thread of its own.
 """
 
 import asyncio

@@ -1,0 +1,172 @@
+"""What a gateway tells of the past, over REST, with every digit::
+
+    past = RestClient("http://127.0.0.1:8000")
+    past.history("KR7005930003").to_pandas()
+    past.bars("KR7005930003", "5m").to_polars()
+
+It needs the standard library alone; data frames need theirs (``past_records.py``).
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
+
+from tickthrottle_client.harmless_text import harmless
+from tickthrottle_client.loopback import is_loopback
+from tickthrottle_client.past_records import Records, exact
+
+Moment = int | datetime
+"""Milliseconds since 1970 UTC, or a time with its zone."""
+
+PAGE = 20_000
+"""Most windows that a gateway answers at once."""
+
+MOST_BYTES = 256 * 2**20
+"""A longer answer is not read."""
+
+_TRIES = 6
+_LONGEST_WAIT_S = 10.0
+
+
+class RestError(Exception):
+    """A gateway does not answer, or refuses; the message is a sentence that says why.
+
+    Words of a gateway cannot act on a terminal. ``status`` is that of its answer, None
+    if there is none.
+    """
+
+    def __init__(self, sentence: str, status: int | None = None) -> None:
+        super().__init__(harmless(sentence))
+        self.status = status
+
+
+class RestClient:
+    """Asks a gateway; ``url`` is that of its pages, with their path if they have one.
+
+    Who asks too much is told when to come again, and is waited for. No proxy is asked
+    for this machine.
+    """
+
+    def __init__(
+        self, url: str, *, token: str | None = None, timeout_s: float = 30.0
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"url {url!r:.80}: must be like http://127.0.0.1:8000")
+        self._url = url.partition("?")[0].rstrip("/")
+        self._token = token
+        self._timeout_s = timeout_s
+        # An empty one goes to the host itself.
+        proxies = [ProxyHandler({})] if is_loopback(parts.hostname) else []
+        self._opener: OpenerDirector = build_opener(*proxies)
+
+    def history(
+        self,
+        instrument: str,
+        *,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        limit: int | None = None,
+    ) -> Records:
+        """Return the windows in which an instrument (ISIN or code) was traded.
+
+        As far back as the gateway's archive goes. With ``since`` all from then on, or
+        the first ``limit``; without it the newest ``limit``, 1,000 unless given.
+        """
+        at = None if since is None else _milliseconds("since", since)
+        end = None if until is None else _milliseconds("until", until)
+        most = limit if limit is not None else 1_000 if at is None else None
+        rows: list[Mapping[str, Any]] = []
+        gaps: list[Mapping[str, Any]] = []
+        path = f"/v1/quotes/{quote(instrument, safe='')}/history"
+        while True:
+            page = PAGE if most is None else min(PAGE, most - len(rows))
+            answer = self._ask(path, {"from": at, "to": end, "limit": page})
+            rows += answer["data"]
+            gaps += [gap for gap in answer["gaps"] if gap not in gaps]
+            at = answer["next"]
+            if at is None or len(rows) == most:
+                return Records([exact(row) for row in rows], gaps)
+
+    def bars(
+        self,
+        instrument: str,
+        interval: str = "1m",
+        *,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        limit: int = 300,
+    ) -> Records:
+        """Return the newest bars whose start is within ``since`` and ``until``."""
+        asked = {
+            "interval": interval,
+            "from": None if since is None else _milliseconds("since", since),
+            "to": None if until is None else _milliseconds("until", until),
+            "limit": limit,
+        }
+        answer = self._ask(f"/v1/bars/{quote(instrument, safe='')}", asked)
+        return Records([exact(row) for row in answer["data"]], answer["gaps"])
+
+    def _ask(self, path: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+        given = {name: value for name, value in asked.items() if value is not None}
+        request = Request(f"{self._url}{path}?{urlencode(given)}")
+        if self._token is not None:
+            request.add_header("Authorization", f"Bearer {self._token}")
+        for tries in range(_TRIES):
+            try:
+                with self._opener.open(request, timeout=self._timeout_s) as answer:
+                    return self._read(answer.read(MOST_BYTES + 1))
+            except HTTPError as error:
+                with error:
+                    wait_s, told = _wait_s(error), self._told(error)
+                if wait_s is None or tries == _TRIES - 1:
+                    raise RestError(told, error.code) from None
+                time.sleep(wait_s)
+            except (URLError, OSError) as error:
+                reason = error.reason if isinstance(error, URLError) else error
+                sentence = f"no gateway answers at {self._url}: {reason}"
+                raise RestError(sentence) from error
+        raise AssertionError("unreachable")
+
+    def _read(self, text: bytes) -> dict[str, Any]:
+        sentence = f"{self._url} answers with what is none of a gateway's answers"
+        if len(text) > MOST_BYTES:
+            raise RestError(f"{sentence}: over {MOST_BYTES:,} bytes")
+        try:
+            found: dict[str, Any] = json.loads(text, parse_float=Decimal)
+            if type(found["data"]) is not list or type(found["gaps"]) is not list:
+                raise TypeError("data and gaps must be lists")
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise RestError(f"{sentence}: {error!r:.120}") from None
+        return {"next": None, **found}
+
+    def _told(self, error: HTTPError) -> str:
+        try:
+            detail = json.loads(error.read(65_536))["detail"]
+        except (ValueError, TypeError, KeyError, OSError):
+            detail = error.reason
+        return f"{self._url}: {detail!s:.500} ({error.code})"
+
+
+def _milliseconds(name: str, moment: Moment) -> int:
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise ValueError(f"{name} {moment}: must have a time zone")
+        return round(moment.timestamp() * 1_000)
+    return moment
+
+
+def _wait_s(error: HTTPError) -> float | None:
+    """Return how long to wait before the next try; None if that is of no use."""
+    if error.code not in (429, 503):
+        return None
+    try:
+        return min(float(error.headers["Retry-After"]), _LONGEST_WAIT_S)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,25 @@
+"""Code that is run where pandas and Polars are, in a process of its own."""
+
+import os
+import subprocess
+import sys
+
+from tests.conftest import skip_or_fail
+from tests.paths import ROOT
+
+
+def run_with_frames(*codes: str) -> list[str]:
+    """Run code; return the lines that it prints. Nothing else finds these libraries."""
+    folder = ROOT / ".venv" / "pandas"
+    if not folder.exists():
+        skip_or_fail("pandas is not there (make pandas)")
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(codes)],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
