@@ -14,18 +14,17 @@ STORES = "each published window, and each bar as it closed or was amended, exact
 
 def archive_parts(settings: ArchiveSettings) -> Iterator[Part]:
     """Describe the archive that would run, and its settings."""
-    namespace = settings.namespace
-    items = [
+    namespace, is_files = settings.namespace, settings.destination == "parquet"
+    url = shown("postgres_url", settings.postgres_url)
+    merges = [("merges", summary(merge_rule.__doc__))] if is_files else []
+    items = (
         ("stores", STORES),
         ("windows from", Keys(namespace).windows),
         ("bars from", AnalyticsKeys(namespace).bar_log),
-        ("place", str(settings.archive_dir)),
+        ("place", str(settings.archive_dir) if is_files else url),
         ("day of a window or bar", paragraph(segment.day_of.__doc__, 1)),
-        ("merges", summary(merge_rule.__doc__)),
+        *merges,
         ("says how far it is", OtherKeys(namespace).archives),
-    ]
-    if settings.destination == "postgres":
-        items[3] = ("place", shown("postgres_url", settings.postgres_url))
-        del items[5]
-    yield Part("archive", f"Archive: {settings.name}", tuple(items))
+    )
+    yield Part("archive", f"Archive: {settings.name}", items)
     yield settings_part("archive", settings, TopicSettings, MetricsSettings)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from throttle.audit.recompute import Entry
     from throttle.window.decoder import Judged
 
+_TRADES = "trades"
+
 
 @options_of(ThrottleSettings, "decoder")
 def decode(
@@ -77,9 +79,6 @@ def decode(
         raise typer.Exit(1)
 
 
-_TRADES = "trades"
-
-
 def _word(one: Judged) -> str:
     if isinstance(one, Trade):
         return _TRADES
@@ -89,7 +88,7 @@ def _word(one: Judged) -> str:
 
 
 def _entries(file: Path, most_bytes: int, *, is_whole: bool) -> Iterator[Entry]:
-    """Yield the entries of a file; of one that is too long so much as says so."""
+    """Yield the entries of a file; of one that is too long, one byte too many."""
     from throttle.audit.recompute import Entry
 
     now_ms = time.time_ns() // 1_000_000
