@@ -1,4 +1,4 @@
-"""Code that is run where pandas and Polars are, in a process of its own."""
+"""Code that is run where pandas is, in a process of its own."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from tests.paths import ROOT
 
 
 def run_with_frames(*codes: str) -> list[str]:
-    """Run code; return the lines that it prints. Nothing else finds these libraries."""
+    """Run code; return the lines that it prints. Nothing else finds it."""
     folder = ROOT / ".venv" / "pandas"
     if not folder.exists():
         skip_or_fail("pandas is not there (make pandas)")

@@ -102,7 +102,7 @@ LIBRARIES_OF_THE_CLIENT = {
     "redis_sending.py": {"redis"},
     "kafka_client.py": {"confluent_kafka"},
     "topic_writer.py": {"confluent_kafka"},
-    "past_records.py": {"pandas", "polars", "pyarrow"},
+    "past_records.py": {"pandas", "pyarrow"},
 }
 """Which files of the client need a library of others, each an extra but websockets."""
 

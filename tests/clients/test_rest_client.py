@@ -75,7 +75,7 @@ def test_bars_are_a_table(publisher: Publisher, redis_url: str) -> None:
     assert table["vwap"].to_pylist() == [Decimal("105.0125"), Decimal(600)]
 
 
-def test_frames_of_pandas_and_polars_keep_decimals() -> None:
+def test_a_frame_of_pandas_keeps_decimals() -> None:
     """A price is no float there."""
     told = run_with_frames(
         """
@@ -86,15 +86,12 @@ rows = [{"window": 1773964800000, "price": Decimal("0.10"), "vwap": third, "trad
 records = Records(rows, [])
 frame = records.to_pandas()
 print(repr(frame.price[0]), frame.window[0], frame.vwap[0], frame.trades.sum())
-frame = records.to_polars()
-print(repr(frame["price"][0]), frame["window"][0], frame.schema["price"])
-print(len(Records([], []).to_polars()))
+print(len(Records([], []).to_pandas()))
 """
     )
     price = "Decimal('0.100000000000000000')"
     assert told[0] == f"{price} 2026-03-20 00:00:00+00:00 0.333333333333333333 2"
-    assert told[1].startswith(f"{price} 2026-03-20 00:00:00+00:00 Decimal(")
-    assert told[2] == "0"
+    assert told[1] == "0"
 
 
 def test_a_token_is_shown(publisher: Publisher, redis_url: str, tmp_path: Path) -> None:

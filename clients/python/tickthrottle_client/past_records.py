@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 from tickthrottle_client.tick_v1 import read_decimal
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
+    import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
 
 _DECIMALS = ("price", "size", "open", "high", "low", "close", "volume", "value", "vwap")
@@ -80,11 +79,3 @@ class Records(Sequence[Mapping[str, Any]]):
     def to_pandas(self) -> "pd.DataFrame":
         """Return a data frame of pandas, numbers as Decimal; needs pandas, pyarrow."""
         return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> "pl.DataFrame":
-        """Return a data frame of Polars, numbers as its Decimal; needs both."""
-        import polars as pl
-
-        frame = pl.from_arrow(self.to_arrow())
-        assert isinstance(frame, pl.DataFrame)
-        return frame

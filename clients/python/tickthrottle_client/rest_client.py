@@ -2,7 +2,7 @@
 
     past = RestClient("http://127.0.0.1:8000")
     past.history("KR7005930003").to_pandas()
-    past.bars("KR7005930003", "5m").to_polars()
+    past.bars("KR7005930003", "5m").to_arrow()
 
 It needs the standard library alone; data frames need theirs (``past_records.py``).
 """
