@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +19,9 @@ from ingest.trade import InvalidTrade, Trade
 from throttle.settings import ThrottleSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from ingest.files.records import Record
     from throttle.audit.recompute import Entry
     from throttle.window.decoder import Judged
 
@@ -47,7 +49,7 @@ def decode(
     Ends with 1 if none of them holds a trade. What is shown is limited, what is counted
     is not.
     """
-    from throttle.audit.recompute import WindowRule
+    from throttle.audit.recompute import Entry, WindowRule
     from throttle.window.decoder import NoDecoder, find_decoder
 
     try:
@@ -60,12 +62,19 @@ def decode(
     became: Counter[str] = Counter()
     shown: list[tuple[Entry, Judged]] = []
     entries = 0
-    for entry in _entries(file, most_bytes, is_whole=whole):
+    now_ms = time.time_ns() // 1_000_000
+    for number, payload in _entries(file, most_bytes, is_whole=whole):
         entries += 1
-        for one in rule.judge(entry):
-            became[_word(one)] += 1
+        if isinstance(payload, InvalidTrade):
+            entry = Entry(0, number, now_ms, b"")
+            held: Sequence[Judged] = [payload]
+        else:
+            entry = Entry(0, number, now_ms, payload)
+            held = rule.judge(entry)
+        for judged in held:
+            became[_word(judged)] += 1
             if len(shown) < limit:
-                shown.append((entry, one))
+                shown.append((entry, judged))
     if json:
         for entry, one in shown:
             print_json(trade_object(entry, one, is_decoded=decoder is not None))
@@ -87,15 +96,16 @@ def _word(one: Judged) -> str:
     return f"skipped as {one.name}"
 
 
-def _entries(file: Path, most_bytes: int, *, is_whole: bool) -> Iterator[Entry]:
-    """Yield the entries of a file; of one that is too long, one byte too many."""
-    from throttle.audit.recompute import Entry
+def _entries(file: Path, most_bytes: int, *, is_whole: bool) -> Iterator[Record]:
+    """Yield the entries of a file with their numbers; one that is too long is none."""
+    from ingest.files.records import numbered_lines
 
-    now_ms = time.time_ns() // 1_000_000
     pieces = _pieces(file)
-    payloads = [_whole(pieces, most_bytes)] if is_whole else _lines(pieces, most_bytes)
-    for number, payload in enumerate(payloads, 1):
-        yield Entry(0, number, now_ms, payload)
+    if is_whole:
+        yield 1, _whole(pieces, most_bytes)
+        return
+    for number, line in chain.from_iterable(numbered_lines(pieces, most_bytes)):
+        yield number, line.removesuffix(b"\r") if isinstance(line, bytes) else line
 
 
 def _pieces(file: Path) -> Iterator[bytes]:
@@ -117,16 +127,3 @@ def _whole(pieces: Iterable[bytes], most_bytes: int) -> bytes:
         if len(held) > most_bytes:
             break
     return bytes(held)
-
-
-def _lines(pieces: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
-    rest = bytearray()
-    for piece in pieces:
-        *lines, end = piece.split(b"\n")
-        for line in lines:
-            yield bytes(rest + line).removesuffix(b"\r")
-            rest.clear()
-        # What is longer is refused, however long it is.
-        rest += end[: max(0, most_bytes + 1 - len(rest))]
-    if rest:
-        yield bytes(rest)

@@ -50,13 +50,13 @@ def topology(
     described = describe(settings, info)
     same = {"redis_url": settings.redis_url, "namespace": settings.namespace}
     analytics = read_settings(AnalyticsSettings, **same)
-    products = list(analytics_parts(analytics))
+    parts = list(analytics_parts(analytics))
     archive = list(archive_parts(read_settings(ArchiveSettings, **same)))
     if mermaid:
-        queries = products[: len(analytics.products())]
+        queries = [part for part in parts if part.name in analytics.products()]
         typer.echo(to_mermaid(described, queries, archive[0]))
     else:
-        typer.echo(to_text(described, *products, *archive))
+        typer.echo(to_text(described, *parts, *archive))
     if not explain:
         return
     try:

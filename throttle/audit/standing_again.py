@@ -66,6 +66,21 @@ class TakenAgain(NamedTuple):
 NOTHING_TAKEN = TakenAgain({}, 0, 0)
 
 
+def isins_taken_back(entries: Iterable[Entry], rule: WindowRule) -> set[str]:
+    """Return the instruments of which entries take trades back."""
+    marked = (
+        entry
+        for entry in entries
+        if rule.decoder is not None or any(mark in entry.payload for mark in _MARKS)
+    )
+    return {
+        one.isin
+        for entry in marked
+        for one in rule.judge(entry)
+        if isinstance(one, Trade) and one.takes_back is not None
+    }
+
+
 class _Standing:
     """An instrument's entries, and which of its trades stand after the last one."""
 
@@ -174,12 +189,7 @@ class StandingLog:
         places = ((p, end.position(p)) for end in ends for p in end.partitions)
         # The newest one comes last.
         whole = {p: (NOWHERE, upto) for p, upto in sorted(places)}
-        return {
-            one.isin
-            for entry in self._entries_of(whole, _MARKS)
-            for one in self._rule.judge(entry)
-            if isinstance(one, Trade) and one.takes_back is not None
-        }
+        return isins_taken_back(self._log.between(whole), self._rule)
 
     def _add(self, ranges: Ranges, isins: Set[str], batch: BatchEntry) -> set[str]:
         """Take in what some ranges hold of instruments; return those that have any."""

@@ -12,6 +12,7 @@ from throttle.analytics.bars.late_trades import BarPartials
 from throttle.analytics.batch_bars import bars_of
 from throttle.analytics.partials.partial_bars import combine, trades_of
 from throttle.audit.recompute import Entry, WindowRule
+from throttle.audit.standing_again import isins_taken_back
 from throttle.backtest.timed_entries import AHEAD_MS, TimedEntries
 from throttle.contract.bars import CLOSE_AFTER_MS, Bar
 from throttle.standing.settled import LoggedTrade, settle
@@ -20,7 +21,6 @@ from throttle.window.checked_rows import trade_rows
 
 _AT_ONCE = 40_000
 _NEVER_MS = 2**50
-_TAKING_BACK = (b'"cancels"', b'"corrects"')
 
 
 def bars_of_log(log: TimedEntries, bars_ms: int) -> tuple[list[Bar], int]:
@@ -61,10 +61,7 @@ def _chunk(entries: Sequence[Entry]) -> Chunk:
 def _taken_back(log: TimedEntries) -> set[int]:
     """Return the positions of trades that do not stand, and of what cancels them."""
     rule = WindowRule(1, max_ahead_ms=AHEAD_MS)
-    taking = [e for e in log.entries if any(m in e.payload for m in _TAKING_BACK)]
-    isins = {
-        one.isin for e in taking for one in rule.judge(e) if isinstance(one, Trade)
-    }
+    isins = isins_taken_back(log.entries, rule)
     if not isins:
         return set()
     entries: defaultdict[str, list[LoggedTrade]] = defaultdict(list)

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Self
 
-from tickthrottle_client.tick_client import TickClient
-from tickthrottle_client.waiting_items import Item, WaitingItems
+from tickthrottle_client.tick_client import Item, TickClient
+from tickthrottle_client.waiting_items import WaitingItems
 
 _CALL_S = 30.0
 _LOOK_S = 0.5

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, overload
 
+from tickthrottle_client.bar_book import DECIMALS
 from tickthrottle_client.tick_v1 import read_decimal
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
 
-_DECIMALS = ("price", "size", "open", "high", "low", "close", "volume", "value", "vwap")
+_DECIMALS = ("price", "size", *DECIMALS)
 _WHOLE = ("trades", "revision")
 _MS, _US = ("window", "start", "end"), ("time",)
 _DIGITS, _PLACES = 38, 18

@@ -47,8 +47,9 @@ class WaitingItems:
         """Add an item that is newer than all before of its instrument."""
         key = item.get("isin") or item["group"]
         before = self._items.get(key)
-        is_first = before is None or "group" in item
-        self._items[key] = item if is_first else folded(before or {}, item)
+        if before is not None and "group" not in item:
+            item = folded(before, item)
+        self._items[key] = item
 
     def take(self) -> Item:
         """Return the item that has waited longest. Raises KeyError if there is none."""

@@ -128,7 +128,9 @@ def drawn(topology: Topology) -> str:
     """Draw all of the pipeline."""
     analytics = AnalyticsSettings(analytics="bars,movers,bursts,moves")
     [archive, *_] = archive_parts(ArchiveSettings())
-    return to_mermaid(topology, [*analytics_parts(analytics)][:4], archive)
+    parts = analytics_parts(analytics)
+    queries = [part for part in parts if part.name in analytics.products()]
+    return to_mermaid(topology, queries, archive)
 
 
 def test_the_flowchart_is_made_of_nodes_and_edges_mermaid_knows(
