@@ -90,6 +90,14 @@ class LookBack:
         """The cut up to which it knows the log."""
         return self._end
 
+    def has_all_of(self, one: LoggedTrade) -> bool:
+        """Tell whether it has every entry whose trade is as new as one, or newer.
+
+        No trade is further than ``max_ahead_ms`` ahead of its entry's stamp.
+        """
+        oldest_ms = self.from_ms + self.rules.max_ahead_ms
+        return self.is_whole or one.trade.time_us > 1_000 * oldest_ms
+
     @property
     def size(self) -> int:
         """How many entries it holds."""

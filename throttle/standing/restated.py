@@ -53,14 +53,13 @@ def settle_batch(batch: Batch, look: LookBack) -> dict[str, Settled]:
 
 
 def _is_known(batch: Batch, settled: Settled, look: LookBack) -> bool:
-    """Tell whether what is older cannot change which trade is the newest."""
+    """Tell whether what is older cannot change what is taken back, and the newest."""
     if any(_is_of(batch, entry) for entry in settled.unknown):
         return False
-    newest, ahead_ms = settled.newest, look.rules.max_ahead_ms
-    # No trade is further than that ahead of its entry's stamp.
-    return newest is not None and newest.trade.time_us > 1_000 * (
-        look.from_ms + ahead_ms
-    )
+    # A trade may be in the log more than once, and its number be that of others.
+    taken_back = (one.trade for one in settled.taken_back if _is_of(batch, one.by))
+    newest = settled.newest
+    return newest is not None and all(map(look.has_all_of, (newest, *taken_back)))
 
 
 def restate(

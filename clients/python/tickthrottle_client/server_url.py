@@ -1,5 +1,6 @@
 """What may be shown of a server's address: never a piece of its password. Pure."""
 
+import re
 from urllib.parse import SplitResult, urlsplit
 
 MASK = "***"
@@ -22,7 +23,7 @@ def split_url(url: str) -> SplitResult:
     of the address.
     """
     try:
-        parts = urlsplit(url)
+        parts = _split(url)
     except ValueError:
         raise ValueError(ENCODE) from None
     user, _, hosts = parts.netloc.rpartition("@")
@@ -37,6 +38,18 @@ def split_url(url: str) -> SplitResult:
         if not is_possible:
             raise ValueError(BAD_PORT)
     return parts
+
+
+def _split(url: str) -> SplitResult:
+    """Return the parts of an address, however many hosts it has. Raises ValueError."""
+    scheme, slashes, rest = url.partition("//")
+    netloc = re.split("[/?#]", rest, maxsplit=1)[0]
+    first, comma, _ = netloc.partition(",")
+    if not comma or "@" in netloc.partition(",")[2]:
+        return urlsplit(url)
+    # Newer Pythons take what stands before a bracket for a fault.
+    parts = urlsplit(f"{scheme}{slashes}{first}{rest.removeprefix(netloc)}")
+    return parts._replace(netloc=netloc)
 
 
 def server_address(url: str) -> str:

@@ -86,6 +86,32 @@ def test_a_correction_is_shown_in_its_place(redis_url: str) -> None:
         assert driver.ledger().total.taken_back == 1
 
 
+def test_one_that_the_log_has_twice_is_taken_back_twice(redis_url: str) -> None:
+    """As after a feed's second attempt, however far apart the two are."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "99", at_ms=100, seq=1)
+        driver.turn_clock(W)
+        driver.trade(A, "99", at_ms=15_000, time_ms=100, seq=1)
+        driver.trade(A, "70", at_ms=29_000, seq=2)
+        driver.cancel(A, 1, at_ms=30_100)
+        driver.turn_clock(32_000)
+        assert driver.ledger().total.taken_back == 2
+        assert driver.updates()[-1].rows[A].day.endswith(b",1,1,70,70,70,70")
+
+
+def test_of_one_number_the_newest_trade_is_taken_back(redis_url: str) -> None:
+    """Another one of that number was appended later, and is older."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "99", at_ms=100, seq=1)
+        driver.turn_clock(W)
+        driver.trade(A, "70", at_ms=9_000, time_ms=50, seq=1)
+        driver.trade(A, "71", at_ms=9_100, seq=2)
+        driver.cancel(A, 1, at_ms=10_100)
+        driver.turn_clock(12_000)
+        assert driver.ledger().total.taken_back == 1
+        assert driver.updates()[-1].rows[A].day.endswith(b",2,2,141,71,70,70")
+
+
 def test_a_target_that_was_never_there(redis_url: str) -> None:
     """It is counted, and nothing is said to anybody."""
     with ThrottleDriver(redis_url=redis_url) as driver:

@@ -62,11 +62,15 @@ def takings_of(
         unknown = [
             one for of_it in settled for one in of_it.unknown if _is_own(one, part)
         ]
-        if not unknown or not look.extend():
+        found = [
+            one
+            for of_it in settled
+            for one in of_it.taken_back
+            if _is_own(one.by, part)
+        ]
+        is_known = not unknown and all(look.has_all_of(one.trade) for one in found)
+        if is_known or not look.extend():
             break
-    found = [
-        one for of_it in settled for one in of_it.taken_back if _is_own(one.by, part)
-    ]
     counted = [one for one in found if one.trade.append_ms >= part.since_ms]
     which, placed, may_change = placed_takings(counted, rule)
     own = zip(which, may_change.to_pylist(), strict=True)

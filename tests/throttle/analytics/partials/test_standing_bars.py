@@ -197,3 +197,17 @@ def test_what_a_query_never_counted_it_does_not_lose() -> None:
     driver.turn_clock(3_000)
     [bar] = driver.bars()
     assert (bar.trades, driver.tally("bars").not_taken_back) == (2, 1)
+
+
+def test_a_trade_that_the_log_has_twice_is_taken_back_twice() -> None:
+    """As after a feed's second attempt, however far apart the two are."""
+    driver = driver_of("bars")
+    for at_ms in (100, 15_000):
+        driver.trade(A, "999", at_ms=at_ms, time_ms=100, seq=1)
+        driver.turn_clock(at_ms + 4_000)
+    driver.trade(A, "100", at_ms=29_000, seq=2)
+    driver.cancel(A, 1, at_ms=30_100)
+    driver.turn_clock(34_000)
+    [bar] = driver.bars()
+    assert (bar.trades, bar.high) == (1, 100)
+    assert driver.tally("bars").taken_back == 2
