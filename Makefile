@@ -36,7 +36,7 @@ LOG = $(if $(TRADE_LOG),--trade-log $(TRADE_LOG)) $(if $(SERVERS),--kafka-server
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-deploy check fix bench kafka kafka-jars pandas autobahn lock dist sbom site images release clean
+.PHONY: help run test test-all test-deploy check fix bench kafka kafka-jars notebook autobahn lock dist sbom site images release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -82,7 +82,7 @@ kafka: $(VENV)/.kafka ## Run a Kafka broker to test with, until Ctrl-C; KAFKA_PO
 
 kafka-jars: $(VENV)/.kafka ## Fetch that broker with Maven, so that its tests run
 
-pandas: $(VENV)/.pandas ## Install pandas beside all else, to test a document's query
+notebook: $(VENV)/.notebook ## Install pandas and Jupyter's kernel beside all else, to test documents
 
 autobahn: $(VENV)/.autobahn ## Install the Autobahn test suite, which needs PYTHON2=python2.7
 
@@ -92,7 +92,7 @@ lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 	$(BIN)/uv export $(EXPORT) --no-dev --all-extras -o locks/requirements.lock
 	$(BIN)/uv export $(EXPORT) --no-dev -o locks/requirements-gateway.lock
 	$(BIN)/uv export $(EXPORT) --only-dev -o locks/requirements-dev.lock
-	$(BIN)/uv export $(EXPORT) --only-group pandas -o locks/requirements-pandas.lock
+	$(BIN)/uv export $(EXPORT) --only-group notebook -o locks/requirements-notebook.lock
 	$(BIN)/uv export $(EXPORT) --only-group site -o locks/requirements-site.lock
 
 dist: $(VENV)/.run ## Build the wheels into dist/
@@ -146,9 +146,9 @@ $(VENV)/.dev: $(VENV)/.run locks/requirements-dev.lock
 	@touch $@
 
 # As a folder of its own: nothing of the product shall find it.
-$(VENV)/.pandas: $(VENV)/.run locks/requirements-pandas.lock
-	@rm -rf $(VENV)/pandas
-	@$(PIP) --require-hashes --target $(VENV)/pandas -r locks/requirements-pandas.lock
+$(VENV)/.notebook: $(VENV)/.run locks/requirements-notebook.lock
+	@rm -rf $(VENV)/notebook
+	@$(PIP) --require-hashes --target $(VENV)/notebook -r locks/requirements-notebook.lock
 	@touch $@
 
 $(VENV)/.site: $(VENV)/.dev locks/requirements-site.lock

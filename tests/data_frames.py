@@ -10,9 +10,9 @@ from tests.paths import ROOT
 
 def run_with_frames(*codes: str) -> list[str]:
     """Run code; return the lines that it prints. Nothing else finds it."""
-    folder = ROOT / ".venv" / "pandas"
+    folder = ROOT / ".venv" / "notebook"
     if not folder.exists():
-        skip_or_fail("pandas is not there (make pandas)")
+        skip_or_fail("pandas is not there (make notebook)")
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(codes)],
         env={**os.environ, "PYTHONPATH": str(folder)},

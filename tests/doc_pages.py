@@ -10,9 +10,21 @@ def text_of(page: str) -> str:
     return (ROOT / page).read_text("utf-8")
 
 
+def section_of(page: str, title: str) -> str:
+    """Return the part of a page under a heading of the second level."""
+    [found] = re.findall(
+        rf"^## {re.escape(title)}$(.*?)(?=^## |\Z)", text_of(page), re.DOTALL | re.M
+    )
+    return str(found)
+
+
 def blocks(page: str, *languages: str) -> list[str]:
     """Return a page's blocks in some languages, in their order; "" has none named."""
-    text = text_of(page)
+    return blocks_in(text_of(page), *languages)
+
+
+def blocks_in(text: str, *languages: str) -> list[str]:
+    """Return a text's blocks, as ``blocks`` does."""
     # Of a list's item, a block stands further in.
     found = re.findall(r"^( *)```(\w*)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
     return [

@@ -20,7 +20,7 @@ LOCKS = {
     "locks/requirements.lock": ["--no-dev", "--all-extras"],
     "locks/requirements-gateway.lock": ["--no-dev"],
     "locks/requirements-dev.lock": ["--only-dev"],
-    "locks/requirements-pandas.lock": ["--only-group", "pandas"],
+    "locks/requirements-notebook.lock": ["--only-group", "notebook"],
     "locks/requirements-site.lock": ["--only-group", "site"],
 }
 
@@ -146,8 +146,8 @@ def test_every_floor_of_the_page_is_read() -> None:
 def test_packages_that_must_not_be_there_are_not() -> None:
     """No form parser (a row of holes, no use for it) and no pandas."""
     assert "python-multipart" not in locked_versions()
-    # But for a document's query, in a folder of its own.
-    for name in LOCKS.keys() - {"locks/requirements-pandas.lock"}:
+    # But for what documents show, in a folder of its own.
+    for name in LOCKS.keys() - {"locks/requirements-notebook.lock"}:
         assert not re.search(r"^pandas==", (ROOT / name).read_text("utf-8"), re.M)
 
 

@@ -1,4 +1,4 @@
-"""Tokens: who may have a stream, of what, how often and until when. Pure.
+"""Tokens: who may have a stream, of what, how often and until when.
 
 JSON Web Tokens (RFC 7519), signed with the one algorithm and the one key configured.
 The claim ``exp`` is required; the claim ``tick`` may narrow what the bearer gets, or
@@ -6,8 +6,12 @@ give it the right to write trades::
 
     {"exp": 1774000000, "tick": {"keys": ["KR7005930003"], "min_interval_ms": 4000}}
     {"exp": 1774000000, "tick": {"write": true}}
+
+A ticket is a token that may stand in an address, where others can read it: it has
+``open_until``, and opens nothing after it.
 """
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -31,8 +35,13 @@ MAX_TOKEN_CHARS = 8_192
 LONGEST_INTERVAL_MS = 86_400_000
 """A token may allow one price of an instrument a day, and no fewer."""
 
+LONGEST_TICKET_S = 300
+"""A ticket opens streams for so long at most."""
+
 LAST_EXP_S = 253_402_300_799
 """A token may last to the end of the year 9999."""
+
+TIME_RULE = f"must be a number of seconds, up to {LAST_EXP_S}"
 
 MAX_RULE_CHARS = 80
 """A refusal repeats this much of what the library says; a stranger may have chosen it.
@@ -59,7 +68,8 @@ class TokenGrant:
     ``expires_us`` is the time of day, None for never. ``may_write`` is the right to
     append trades of these keys. ``holder`` tells those who hold tokens apart: by the
     claims ``iss`` and ``sub``, which a renewed token has again, or without ``sub`` by
-    the token itself. It is empty where there is no token.
+    the token itself. It is empty where there is no token. ``open_until_s`` is the time
+    of day from which it opens nothing more, None if that is ``expires_us``.
     """
 
     keys: frozenset[str] | None = None
@@ -67,6 +77,7 @@ class TokenGrant:
     expires_us: int | None = None
     may_write: bool = False
     holder: str = ""
+    open_until_s: float | None = None
 
     def allows(self, key: str) -> bool:
         """Say whether the key may be watched."""
@@ -144,7 +155,32 @@ class TokenReader:
             raise TokenRefused(
                 f"the token is refused: {rule[:MAX_RULE_CHARS]}"
             ) from None
-        return _read_grant(claims, _holder(claims, token))
+        grant = _read_grant(claims, _holder(claims, token))
+        if _seconds_left(grant) < 0:
+            raise TokenExpired("the ticket opens nothing more: its open_until is over")
+        return grant
+
+    def read_ticket(self, token: str) -> TokenGrant:
+        """Return what a token in an address grants. Raises as ``read`` does."""
+        grant = self.read(token)
+        if grant.open_until_s is None:
+            raise TokenRefused(
+                "ticket: a token in an address has the claim tick.open_until; "
+                "others show it in the header Authorization"
+            )
+        if _seconds_left(grant) > LONGEST_TICKET_S + 2 * CLOCK_SKEW_S:
+            raise TokenRefused(
+                "ticket: its tick.open_until must be within the next "
+                f"{LONGEST_TICKET_S} s"
+            )
+        return grant
+
+
+def _seconds_left(grant: TokenGrant) -> float:
+    """Return for how long it opens streams; negative once it does not."""
+    if grant.open_until_s is None:
+        return 0
+    return grant.open_until_s + CLOCK_SKEW_S - time.time()
 
 
 def _holder(claims: dict[str, Any], token: str) -> str:
@@ -170,10 +206,8 @@ def _groups_of(isin: str, instruments: Instruments) -> Iterator[str]:
 
 def _read_grant(claims: dict[str, Any], holder: str) -> TokenGrant:
     exp, wishes = claims["exp"], claims.get("tick", {})
-    if type(exp) not in (int, float) or not exp <= LAST_EXP_S:
-        raise TokenRefused(
-            f"the token's exp: must be a number of seconds, up to {LAST_EXP_S}"
-        )
+    if not _is_time(exp):
+        raise TokenRefused(f"the token's exp: {TIME_RULE}")
     if not isinstance(wishes, dict):
         raise TokenRefused("the token's tick: must be an object")
     keys, interval = wishes.get("keys"), wishes.get("min_interval_ms", 0)
@@ -190,13 +224,22 @@ def _read_grant(claims: dict[str, Any], holder: str) -> TokenGrant:
     may_write = wishes.get("write", False)
     if type(may_write) is not bool:
         raise TokenRefused("the token's tick.write: must be true or false")
+    open_until = wishes.get("open_until")
+    if open_until is not None and not _is_time(open_until):
+        raise TokenRefused(f"the token's tick.open_until: {TIME_RULE}")
     return TokenGrant(
         None if keys is None or ALL in keys else frozenset(keys),
         interval,
         int((exp + CLOCK_SKEW_S) * 1_000_000),
         may_write,
         holder,
+        open_until,
     )
+
+
+def _is_time(value: Any) -> bool:
+    """Say whether a claim is a time, in seconds since 1970."""
+    return type(value) in (int, float) and bool(value <= LAST_EXP_S)
 
 
 def _is_text(key: str) -> bool:

@@ -93,10 +93,14 @@ class Caller:
 Permit = Callable[[Request], Caller]
 
 
-def create_permit(hub: Hub, access: OperatorAccess | None) -> Permit:
+def create_permit(
+    hub: Hub, access: OperatorAccess | None, *, takes_tickets: bool = False
+) -> Permit:
     """Return the function that reads a request's token (RFC 6750, 2.1).
 
-    It raises TokenRefused, and Problem where an address or a token has made as much
+    With ``takes_tickets`` a token of its kind may stand in the address, too, as
+    ``ticket``: a browser's EventSource sends no header of the page's. The function
+    raises TokenRefused, and Problem where an address or a token has made as much
     work as it may. Operators may have everything, without another token.
     """
 
@@ -122,6 +126,9 @@ def create_permit(hub: Hub, access: OperatorAccess | None) -> Permit:
     def read_grant(request: Request) -> TokenGrant:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         try:
+            ticket = request.query_params.get("ticket") if takes_tickets else None
+            if ticket is not None and not scheme and hub.tokens is not None:
+                return hub.tokens.read_ticket(ticket)
             if scheme.lower() != "bearer" or hub.tokens is None:
                 raise TokenRefused("the request has no header Authorization: Bearer")
             return hub.tokens.read(token.strip())

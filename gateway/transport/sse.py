@@ -1,7 +1,8 @@
 """Server-sent events, ``/v1/sse``: the stream for those who cannot have a WebSocket.
 
 The same frames, one way. What a client would say in a message stands in the address;
-its position comes back in ``Last-Event-ID``, which browsers send by themselves.
+its position comes back in ``Last-Event-ID``, which browsers send by themselves, or in
+the address, for whoever opens the stream anew.
 """
 
 import re
@@ -60,7 +61,7 @@ _LAST_EVENT = re.compile(r"(?:([^/]+):(\d{1,18}))?(?:/([^/]+):(\d{1,18}))?", re.
 def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
     """Build the router of the event stream."""
     router = APIRouter(tags=["stream"])
-    permit = create_permit(hub, access)
+    permit = create_permit(hub, access, takes_tickets=True)
 
     @router.get(
         "/v1/sse",
@@ -85,20 +86,30 @@ def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
         last: Annotated[
             int, Query(ge=1, le=MOST_LAST, description="newest bars of each key")
         ] = 1,
+        last_event_id: Annotated[
+            str | None,
+            Query(description="as the header Last-Event-ID, which has precedence"),
+        ] = None,
+        ticket: Annotated[
+            str | None,
+            Query(description="a token with `tick.open_until`, instead of a header"),
+        ] = None,
     ) -> Response:
         """A stream of the keys, for as long as it is read."""
         headers = request.headers
         refused = hub.refuse_page(headers)
         if refused is not None:
             return problem(403, "not_allowed", refused)
+        # The permit reads the ticket: it is here for the document.
         grant = permit(request).grant
+        last_event = headers.get("last-event-id", last_event_id)
         command = Subscribe(
             None,
             split_list(keys),
-            since=read_since(headers.get("last-event-id")),
+            since=read_since(last_event),
             min_interval_ms=min_interval_ms,
             last=last,
-            bars_since=read_bars_since(headers.get("last-event-id")),
+            bars_since=read_bars_since(last_event),
         )
         if not command.keys:
             return problem(400, "bad_request", "keys: at least one key")

@@ -183,6 +183,48 @@ def test_an_event_stream_with_a_token(guarded: Gateway) -> None:
     assert guarded.count("clients_token_expired") == 1
 
 
+def ticket(within_s: float, *, lasts_s: float = 60) -> str:
+    """Return a ticket that opens streams for so long."""
+    return make_token(lasts_s, tick={"open_until": time.time() + within_s})
+
+
+def test_an_event_stream_with_a_ticket_goes_on_where_it_was(
+    publisher: Publisher, guarded: Gateway
+) -> None:
+    """As an EventSource has it: without a header, the position in the address."""
+    url = f"http://{guarded.host}:{guarded.port}/v1/sse?keys=*"
+    publisher.publish(make_row(SAMSUNG, "71900", seq=2))
+    guarded.wait_until(publisher.offset)
+    first = f"{url}&ticket={ticket(9, lasts_s=-CLOCK_SKEW_S + 2)}"
+    with urllib.request.urlopen(first, timeout=10) as answer:
+        text = answer.read().decode()
+    last = text.rsplit("\nid: ", 1)[1].partition("\n")[0]
+    publisher.publish(make_row(HYNIX, seq=2))
+    guarded.wait_until(publisher.offset)
+    again = f"{url}&last_event_id={last}&ticket={ticket(9, lasts_s=-CLOCK_SKEW_S + 2)}"
+    with urllib.request.urlopen(again, timeout=10) as answer:
+        text = answer.read().decode()
+    assert '"resumed":true' in text
+    assert HYNIX in text
+    assert SAMSUNG not in text
+
+
+def test_a_ticket_is_for_event_streams_alone(guarded: Gateway) -> None:
+    """And a token that lasts is refused in an address."""
+    stream = f"/v1/sse?keys={SAMSUNG}"
+    for token, rule in (
+        (make_token(), "tick.open_until"),
+        (ticket(-CLOCK_SKEW_S - 5), "open_until is over"),
+        (ticket(3_000), "within the next 300 s"),
+        ("x", "refused"),
+    ):
+        status, body = fetch(guarded, f"{stream}&ticket={token}", None)
+        assert (status, body["code"]) == (401, "not_allowed")
+        assert rule in body["detail"]
+    assert fetch(guarded, f"/v1/quotes?ticket={ticket(30)}", None)[0] == 400
+    assert fetch(guarded, "/v1/quotes", ticket(30))[0] == 200
+
+
 def test_no_odd_token_is_more_than_refused(
     guarded: Gateway, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from gateway.admission.tokens import (
     CLOCK_SKEW_S,
     EVERYTHING,
+    LONGEST_TICKET_S,
     TokenExpired,
     TokenReader,
     TokenRefused,
@@ -62,6 +63,8 @@ def test_without_tokens_everything_is_granted_for_ever() -> None:
         ({"tick": {"keys": [1]}}, "tick.keys: must be a list of text"),
         ({"tick": {"min_interval_ms": -1}}, "tick.min_interval_ms: must be from 0"),
         ({"tick": {"min_interval_ms": True}}, "tick.min_interval_ms"),
+        ({"tick": {"open_until": "soon"}}, "tick.open_until: must be a number"),
+        ({"tick": {"open_until": float("nan")}}, "tick.open_until: must be a number"),
         ({"iss": "somebody else"}, "issuer"),
         ({"aud": "another service"}, "udience"),
     ],
@@ -78,6 +81,37 @@ def test_an_expired_token_is_told_from_a_bad_one() -> None:
     """With a newer one, its bearer may come back."""
     with pytest.raises(TokenExpired):
         make_reader().read(make_token(-CLOCK_SKEW_S - 5))
+
+
+def ticket(within_s: float) -> str:
+    """Return a ticket that opens streams for so long."""
+    return make_token(3_600, tick={"open_until": time.time() + within_s})
+
+
+def test_a_ticket_opens_nothing_after_its_time() -> None:
+    """Neither in an address nor in a header; what it has opened lasts until exp."""
+    reader = make_reader()
+    grant = reader.read_ticket(ticket(30))
+    assert grant.expires_us is not None
+    assert grant.expires_us > (time.time() + 3_000) * 1_000_000
+    for read in (reader.read, reader.read_ticket):
+        with pytest.raises(TokenExpired, match="open_until is over"):
+            read(ticket(-CLOCK_SKEW_S - 5))
+
+
+@pytest.mark.parametrize(
+    ("token", "rule"),
+    [
+        (make_token(), "has the claim tick.open_until"),
+        (ticket(LONGEST_TICKET_S + 60), "within the next 300 s"),
+        (make_token(tick={"open_until": 1e11}), "within the next 300 s"),
+    ],
+)
+def test_what_may_be_read_in_an_address_is_short_lived(token: str, rule: str) -> None:
+    """Proxies write addresses into their logs."""
+    assert make_reader().read(token).allows_everything
+    with pytest.raises(TokenRefused, match=rule):
+        make_reader().read_ticket(token)
 
 
 @pytest.mark.parametrize(
