@@ -100,15 +100,152 @@ export type State =
 
 export interface Rejected {
   key: string;
-  code: string;
+  code: "bad_isin" | "unknown_key" | "not_served" | "not_allowed";
   message: string;
 }
 
-/** A message of the server; see the protocol for the fields of each type. */
-export interface Message {
-  type: string;
-  [field: string]: unknown;
+/** Names one unbroken numbering; null before the first window ever. */
+export type Epoch = string | null;
+
+/** The first message of a connection. */
+export interface Welcome {
+  type: "welcome";
+  protocol: "tick.v1";
+  /** Name of the connection in logs. */
+  connection: string;
+  epoch: Epoch;
+  window_ms: number;
+  heartbeat_ms: number;
+  /** Microseconds since 1970. */
+  server_time: number;
+  /** The one market that the gateway serves, if it serves one. */
+  market?: string;
+  limits: { keys: number; messages_per_second: number; message_bytes: number };
 }
+
+/** Answers subscribe, unsubscribe, list and auth. */
+export interface Ack {
+  type: "ack";
+  id?: number | string;
+  op: "subscribe" | "unsubscribe" | "list" | "auth";
+  accepted: string[];
+  rejected: Rejected[];
+  /** Keys held. */
+  count: number;
+  min_interval_ms?: number;
+  /** Code to ISIN. */
+  codes?: Record<string, string>;
+  members?: Record<string, string[]>;
+  /** Names the instrument table. */
+  instruments?: string;
+  resumed?: boolean;
+  /** Until when a token is good, microseconds since 1970. */
+  expires?: number | null;
+}
+
+/** The latest trade of each key, in pieces. */
+export interface Snapshot {
+  type: "snapshot";
+  epoch: Epoch;
+  offset: number;
+  window: number | null;
+  /** The last piece. */
+  final: boolean;
+  groups?: Group[];
+  data: Item[];
+}
+
+/** What changed. */
+export interface Update {
+  type: "update";
+  epoch: Epoch;
+  offset: number;
+  window: number | null;
+  /** How many windows it stands for, 1 if left out; 0 if some rows are held back. */
+  merged?: number;
+  groups?: Group[];
+  data: Item[];
+}
+
+/** Bars that changed, or the newest ones. */
+export interface Bars {
+  type: "bars";
+  epoch: Epoch;
+  sequence: number;
+  snapshot?: true;
+  final?: boolean;
+  resumed?: boolean;
+  bars: Bar[];
+}
+
+/** Markets and sectors stand for other instruments from now on. */
+export interface Members {
+  type: "members";
+  instruments: string;
+  members: Record<string, string[]>;
+  /** Keys that have another name now, old to new. */
+  renamed: Record<string, string>;
+}
+
+export interface Heartbeat {
+  type: "heartbeat";
+  epoch: Epoch;
+  offset: number;
+  window: number | null;
+  server_time: number;
+}
+
+/** Windows stop arriving, or arrive again. */
+export interface Status {
+  type: "status";
+  feed: "stale" | "starting" | "live";
+  since_window: number | null;
+  message: string;
+}
+
+/** The connection will be closed. */
+export interface Notice {
+  type: "notice";
+  code: "restart" | "closed";
+  reconnect_after_ms: number;
+  message: string;
+}
+
+export interface Pong {
+  type: "pong";
+  id?: number | string;
+  server_time: number;
+}
+
+/** A message of the client was not carried out. */
+export interface ErrorMessage {
+  type: "error";
+  id?: number | string;
+  code:
+    | "bad_json"
+    | "bad_request"
+    | "key_limit"
+    | "not_allowed"
+    | "rate_limited"
+    | "internal";
+  message: string;
+  retry_after_ms?: number;
+  incident?: string;
+}
+
+/** A message of the server, told by its `type`. */
+export type Message =
+  | Welcome
+  | Ack
+  | Snapshot
+  | Update
+  | Bars
+  | Members
+  | Heartbeat
+  | Status
+  | Notice
+  | Pong
+  | ErrorMessage;
 
 export interface Position {
   epoch: string;

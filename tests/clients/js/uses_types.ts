@@ -23,6 +23,14 @@ const volume: string | undefined = sums?.volume;
 // @ts-expect-error Sums may not be known.
 sums.high;
 const delay: number = backoffMs(1) + (isFinal(1000) ? 1 : 0);
-const kind: string = readMessage("{}").type;
+const message = readMessage("{}");
+const kind: string = message.type;
+if (message.type === "update") {
+  const day: string | undefined = message.data[0].day?.volume;
+  // @ts-expect-error An update is of no operation.
+  message.op;
+}
+// @ts-expect-error No message has this type.
+if (message.type === "updates") stop();
 stop();
 ticks.close();
