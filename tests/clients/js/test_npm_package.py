@@ -1,5 +1,6 @@
 """The npm package: packed, installed into an empty folder, run and type-checked."""
 
+import gzip
 import json
 import re
 import shutil
@@ -59,6 +60,14 @@ def test_the_tarball_holds_the_gateways_file_and_no_other(tarball: Path) -> None
         assert code is not None
         assert code.read() == (STATIC / "tick.js").read_bytes()
     assert names == {"LICENSE", "README.md", "package.json", "tick.js", "tick.d.ts"}
+
+
+def test_the_document_says_how_large_it_is() -> None:
+    """As a browser loads it, in thousands of bytes."""
+    code = (STATIC / "tick.js").read_bytes()
+    page = (ROOT / "docs" / "clients.md").read_text("utf-8")
+    whole, small = (round(len(one) / 1_000) for one in (code, gzip.compress(code)))
+    assert f"one module of {whole} kB, {small} kB compressed" in page
 
 
 def test_its_version_is_the_products() -> None:
