@@ -2,7 +2,7 @@
 
 A day's sums need not fit into what a window's do (``trade_sums.py``): their whole part
 may have 18 digits. Instruments with finer or larger numbers are left to
-``day_rows.py``, and so is whatever begins a day.
+``day_rows.py``. Days that begin are in ``day_beginnings.py``.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from throttle.window.traded import FIRST_TIME
 
 _MOST = pa.scalar(10**18, pa.int64())
 
-_SCHEMA = pa.schema(
+SCHEMA = pa.schema(
     [
         ("key", pa.string()),
         ("start", pa.int64()),
@@ -31,7 +31,7 @@ _SCHEMA = pa.schema(
     ]
 )
 
-NO_DAYS = _SCHEMA.empty_table()
+NO_DAYS = SCHEMA.empty_table()
 """Days as columns: ``key`` (the ISIN), when they ``start``, ``FOLDED``, when the trade
 was that opened the day, its version (``first``) and its price (``open``).
 """
@@ -51,9 +51,9 @@ def to_columns(days: Mapping[str, DaySoFar]) -> pa.Table:
                     *(time_us, first.decode(), price.decode()),
                 )
             )
-    columns = zip(*rows, strict=True) if rows else ((),) * len(_SCHEMA)
-    arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
-    return pa.table(arrays, _SCHEMA)
+    columns = zip(*rows, strict=True) if rows else ((),) * len(SCHEMA)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+    return pa.table(arrays, SCHEMA)
 
 
 def from_columns(days: pa.Table) -> dict[str, DaySoFar]:
@@ -83,15 +83,20 @@ def after(
         pc.greater_equal(days["start"], begins.of_all(traded["key"], last_end_ms)),
         _keeps_open(days[FIRST_TIME], traded[FIRST_TIME]),
     )
-    for name in (VOLUME[0], VALUE[0]):
-        for table in (days, traded):
-            goes_on = pc.and_(goes_on, pc.less(table[name], _MOST))
+    for table in (days, traded):
+        goes_on = pc.and_(goes_on, are_small(table))
     traded, days = traded.filter(goes_on), days.filter(goes_on)
     for name, how in FOLDED.items():
         both = days[name].combine_chunks(), traded[name].combine_chunks()
-        at = _SCHEMA.get_field_index(name)
-        days = days.set_column(at, _SCHEMA.field(at), _FOLDS[how](*both))
+        at = SCHEMA.get_field_index(name)
+        days = days.set_column(at, SCHEMA.field(at), _FOLDS[how](*both))
     return days
+
+
+def are_small(sums: pa.Table) -> pa.ChunkedArray:
+    """Tell which sums are small enough for a day's columns."""
+    volume, value = (pc.less(sums[name], _MOST) for name in (VOLUME[0], VALUE[0]))
+    return pc.and_(volume, value)
 
 
 _FOLDS = {

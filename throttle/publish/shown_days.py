@@ -12,6 +12,7 @@ import redis
 from throttle.contract.day_so_far import STARTS, DaySoFar, DayValue, encode_days
 from throttle.contract.session_calendar import SessionCalendars
 from throttle.publish import day_columns
+from throttle.publish.day_beginnings import beginning
 from throttle.publish.day_rows import DayBegins, days_after
 from throttle.standing.taken_from_batch import TakenFromBatch
 from throttle.window.batch import Batch
@@ -24,22 +25,22 @@ _ASKED_AT_ONCE = 1_000
 class BatchDays:
     """The days of a batch's instruments once it is published.
 
-    ``going_on`` has the columns of ``day_columns.NO_DAYS``, ``others`` are the rest.
+    ``columns`` has those of ``day_columns.NO_DAYS``, ``others`` are the rest.
     ``starting`` has the text of each row that starts a day, or changes its open.
     ``shown`` has the days before.
     """
 
-    going_on: pa.Table
+    columns: pa.Table
     others: Mapping[str, DaySoFar]
     starting: Mapping[Place, bytes]
     shown: "ShownDays"
 
     def __len__(self) -> int:
-        return len(self.going_on) + len(self.others)
+        return len(self.columns) + len(self.others)
 
     def before(self) -> list[str]:
         """Return which day each goes on from, as ``publisher.lua`` says."""
-        isins = [*self.going_on["key"].to_pylist(), *self.others]
+        isins = [*self.columns["key"].to_pylist(), *self.others]
         shown = self.shown.days(isins)
         days = (shown[isin] for isin in isins)
         return ["" if d is None else _told(d) for d in days]
@@ -51,10 +52,15 @@ class BatchDays:
 
     def encode(self) -> Iterator[bytes]:
         """Yield what the script is told of each, in that order, then of all."""
-        days, starting = self.going_on, {isin for _, isin in self.starting}
+        days, starting = self.columns, {isin for _, isin in self.starting}
         texts = day_columns.day_texts(days)
         stored = pc.binary_join_element_wise(days["first"], texts, " ")
-        said = pc.binary_join_element_wise(days["key"], texts, " ")
+        # Of those that go on nothing stands before the text.
+        starts = pc.is_in(days["key"], pa.array(starting, pa.string()))
+        told = pc.binary_join_element_wise(
+            pc.if_else(starts, STARTS.decode(), ""), texts, ""
+        )
+        said = pc.binary_join_element_wise(days["key"], told, " ")
         isins, values, of_all = (
             column.cast(pa.binary()).to_pylist()
             for column in (days["key"], stored, said)
@@ -107,12 +113,19 @@ class ShownDays:
             of_them = pc.is_in(going_on["key"], pa.array(taken.restated, pa.string()))
             going_on = going_on.filter(pc.invert(of_them))
         days = self.days(isins - set(going_on["key"].to_pylist()))
+        plain = days.keys() - (() if taken is None else taken.restated)
+        openings = batch.traded.openings(plain)
+        begun, of_rows = beginning(traded, openings, days, self._begins, end_ms)
+        for isin in begun["key"].to_pylist():
+            del days[isin]
         others, starting = days_after(batch, days, self._begins)
+        starting |= of_rows
         if taken is not None:
             for isin in taken.restated:
                 day = taken.restated_day(isin, others[isin])
                 others[isin], starting[end_ms, isin] = day, STARTS + day.text()
-        return BatchDays(going_on, others, starting, self)
+        columns = pa.concat_tables([going_on, begun]).combine_chunks()
+        return BatchDays(columns, others, starting, self)
 
     def days(self, isins: Collection[str]) -> dict[str, DaySoFar | None]:
         """Return the days of instruments that were asked for."""
@@ -125,8 +138,8 @@ class ShownDays:
 
     def learn(self, of_batch: BatchDays) -> None:
         """Take in that a batch was published."""
-        self.forget([*of_batch.going_on["key"].to_pylist(), *of_batch.others])
-        self._keep(of_batch.others, of_batch.going_on)
+        self.forget([*of_batch.columns["key"].to_pylist(), *of_batch.others])
+        self._keep(of_batch.others, of_batch.columns)
 
     def forget(self, isins: Collection[str] | None = None) -> None:
         """Have some instruments, or all, read again."""

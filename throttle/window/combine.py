@@ -56,7 +56,8 @@ def _by_first(ordered: pa.Table) -> tuple[pa.Array, pa.Table]:
     row stands for one trade.
     """
     columns = ordered.select(FIRST)
-    places = pa.array(range(len(ordered)), pa.int64())
+    every = pa.repeat(pa.scalar(True), len(ordered))
+    places = pc.indices_nonzero(every).cast(pa.int64())
     own = pc.equal(columns["first_position"], ordered["position"])
     if pc.all(own, min_count=0).as_py():
         return places, columns

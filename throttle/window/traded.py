@@ -11,6 +11,7 @@ from throttle.contract.trade_order import encode_version
 from throttle.window.fold_rows import END, OddAmounts
 from throttle.window.row_schema import FIRST, FOLDED
 
+_ONE = pa.scalar(1, pa.int64())
 FIRST_TIME, FIRST_SEQ, FIRST_POSITION, FIRST_PRICE = FIRST
 
 
@@ -44,13 +45,49 @@ class BatchTrades:
         Its columns are ``key``, ``FOLDED``, and ``first_time``, null where no trade
         counts for the last price.
         """
-        rows = self._rows
-        if len(self._odd):
-            rows = rows.filter(pc.invert(pc.is_in(rows["key"], self._odd)))
+        rows = self._in_columns()
         how = {**FOLDED, FIRST_TIME: "min"}
         groups = rows.group_by("key", use_threads=False).aggregate([*how.items()])
         columns = {name: groups[f"{name}_{fold}"] for name, fold in how.items()}
         return pa.table({"key": groups["key"], **columns}).combine_chunks()
+
+    def openings(self, isins: Collection[str]) -> pa.Table:
+        """Return the first rows of those instruments that they open a day for.
+
+        Such a row is alone in its window, and has a trade that counts for the last
+        price; those of later windows were traded later. Columns: ``end_ms``, ``key``,
+        those of ``FOLDED`` and ``FIRST``.
+        """
+        rows = self._in_columns()
+        rows = rows.filter(pc.is_in(rows["key"], pa.array(isins, pa.string())))
+        windows = rows.group_by("key", use_threads=False).aggregate([(END, "min")])
+        at = pc.index_in(rows["key"], windows["key"].combine_chunks())
+        is_first = pc.equal(rows[END], windows[f"{END}_min"].take(at))
+        first, later = rows.filter(is_first), rows.filter(pc.invert(is_first))
+        several = first.group_by("key", use_threads=False).aggregate(
+            [([], "count_all")]
+        )
+        alone = several.filter(pc.equal(several["count_all"], _ONE))["key"]
+        soonest = later.group_by("key", use_threads=False).aggregate(
+            [(FIRST_TIME, "min")]
+        )
+        at = pc.index_in(first["key"], soonest["key"].combine_chunks())
+        next_us = soonest[f"{FIRST_TIME}_min"].take(at)
+        is_later = pc.greater(next_us, first[FIRST_TIME])
+        opens = pc.and_(
+            pc.is_in(first["key"], alone.combine_chunks()),
+            pc.and_(
+                pc.is_valid(first[FIRST_TIME]),
+                pc.or_(pc.is_null(next_us), is_later.fill_null(False)),
+            ),
+        )
+        return first.filter(opens).combine_chunks()
+
+    def _in_columns(self) -> pa.Table:
+        if not len(self._odd):
+            return self._rows
+        is_odd = pc.is_in(self._rows["key"], self._odd)
+        return self._rows.filter(pc.invert(is_odd))
 
     def firsts(self, isins: Collection[str]) -> Mapping[tuple[int, str], FirstTrade]:
         """Return the first trades of some instruments, by window's end and ISIN."""

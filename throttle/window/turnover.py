@@ -69,10 +69,15 @@ def of_newest(
 
 
 def _of_columns(rows: pa.Table) -> ByPartition:
+    turnover: ByPartition = defaultdict(Turnover)
+    only = pc.min_max(rows["partition"])
+    if len(rows) and only["min"] == only["max"]:
+        parts = [pc.sum(rows[name]).as_py() or 0 for name in SUMS]
+        turnover[only["min"].as_py()] = Turnover(*to_units(parts))
+        return turnover
     groups = rows.group_by("partition", use_threads=False)
     sums = groups.aggregate([(name, "sum") for name in SUMS])
     columns = [sums[f"{name}_sum"].fill_null(0).to_pylist() for name in SUMS]
-    turnover: ByPartition = defaultdict(Turnover)
     for partition, *parts in zip(sums["partition"].to_pylist(), *columns, strict=True):
         turnover[partition] = Turnover(*to_units(parts))
     return turnover

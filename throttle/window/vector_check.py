@@ -137,6 +137,8 @@ def counts_for(payloads: pa.Array) -> CountsFor | None:
     They are as ``Trade.to_wire`` or ``Trade.to_row`` writes them: further fields come
     behind those that every trade has, so only what is there is searched.
     """
+    if not _may_hold(payloads, FIELD):
+        return None
     further = pc.binary_slice(payloads, _FIRST_FIELDS, MAX_PAYLOAD_BYTES)
     may_say = pc.match_substring(further, f'"{FIELD}"')
     if not pc.any(may_say).as_py():
@@ -151,6 +153,20 @@ def counts_for(payloads: pa.Array) -> CountsFor | None:
     places = said.indices.fill_null(len(every) - 1)
     columns = (pa.array(column, pa.bool_()) for column in zip(*every, strict=True))
     return CountsFor(*(column.take(places) for column in columns))
+
+
+def _may_hold(payloads: pa.Array, word: str) -> bool:
+    """Tell whether a word may stand in one of them; it does not say in which.
+
+    As one long text they are searched ten times as fast as one after the other.
+    """
+    size, _, ends, data = len(payloads), *payloads.buffers()
+    if not size or data is None:
+        return False
+    at = pa.Array.from_buffers(pa.int32(), size + 1, [None, ends], 0, payloads.offset)
+    span = pa.array([at[0].as_py(), at[size].as_py()], pa.int64()).buffers()[1]
+    whole = pa.Array.from_buffers(pa.large_binary(), 1, [None, span, data])
+    return bool(pc.match_substring_regex(whole, word)[0].as_py())
 
 
 def numbers_of_rows(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
