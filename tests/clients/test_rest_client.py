@@ -89,8 +89,8 @@ print(repr(frame.price[0]), frame.window[0], frame.vwap[0], frame.trades.sum())
 print(len(Records([], []).to_pandas()))
 """
     )
-    price = "Decimal('0.100000000000000000')"
-    assert told[0] == f"{price} 2026-03-20 00:00:00+00:00 0.333333333333333333 2"
+    price, third = "Decimal('0.10')", Decimal(1) / 3
+    assert told[0] == f"{price} 2026-03-20 00:00:00+00:00 {third} 2"
     assert told[1] == "0"
 
 

@@ -67,7 +67,10 @@ class Broker:
         plain = port or free_port()
         sasl = sasl_port or free_port()
         self.folder = folder
-        self._ports = Ports(plain, sasl, controller=free_port())
+        # Of another process than the one that chose the others.
+        free = iter(free_port, None)
+        controller = next(port for port in free if port not in (plain, sasl))
+        self._ports = Ports(plain, sasl, controller)
         self._account = account or Account("tickthrottle", "correct-horse")
         self._jars = list(jars.glob("*.jar"))
         self._options = [*java_options(heap_mb, is_quick), *more_java_options]

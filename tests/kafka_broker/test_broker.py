@@ -187,10 +187,10 @@ def test_make_kafka_runs_one_until_ctrl_c(tmp_path: Path, kafka_storage: Path) -
     ) as process:
         assert process.stderr is not None
         said = [process.stderr.readline() for _ in range(4)]
+        assert said[0].startswith("Kafka is ready after"), said
         os.kill(process.pid, signal.SIGINT)
         assert process.stderr.read() == "stopped\n"
         assert process.wait(timeout=20 * PATIENCE) == 0
-    assert said[0].startswith("Kafka is ready after")
     assert f"127.0.0.1:{port} " in said[1]
     assert "SASL_PLAINTEXT" in said[2]
     assert str(folder) in said[3]

@@ -160,7 +160,8 @@ def _may_hold(payloads: pa.Array, word: str) -> bool:
 
     As one long text they are searched ten times as fast as one after the other.
     """
-    size, _, ends, data = len(payloads), *payloads.buffers()
+    size = len(payloads)
+    _, ends, data = payloads.buffers()
     if not size or data is None:
         return False
     at = pa.Array.from_buffers(pa.int32(), size + 1, [None, ends], 0, payloads.offset)

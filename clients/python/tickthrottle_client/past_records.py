@@ -78,5 +78,14 @@ class Records(Sequence[Mapping[str, Any]]):
         return pa.table(columns)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return a data frame of pandas, numbers as Decimal; needs pandas, pyarrow."""
-        return self.to_arrow().to_pandas()
+        """Return a data frame of pandas; needs pandas and pyarrow.
+
+        Decimals are Python's, with the digits that they came with.
+        """
+        import pandas as pd
+
+        frame = self.to_arrow().to_pandas()
+        for name in frame.columns.intersection(_DECIMALS):
+            values = [row.get(name) for row in self._rows]
+            frame[name] = pd.Series(values, frame.index, dtype=object)
+        return frame

@@ -331,3 +331,14 @@ def test_a_body_has_the_price_and_size_that_arrived(payload: bytes) -> None:
     trade = Trade.from_wire(payload)
     [body] = vector_check.row_bodies(binary(payload))
     assert f'"price":{trade.price},"size":{trade.size}'.encode() in body
+
+
+def test_what_trades_count_for_is_found_in_any_part_of_a_column() -> None:
+    """A part shares its bytes with all others: theirs say nothing of it."""
+    odd = HEAD + b',"updates":"volume"}'
+    column = binary(*[GOOD.to_wire()] * 2, odd, GOOD.to_wire())
+    for begin, end in ((0, 2), (3, 4), (2, 2)):
+        assert vector_check.counts_for(column[begin:end]) is None
+    counts = vector_check.counts_for(column[1:])
+    assert counts is not None
+    assert counts.last.to_pylist() == [True, False, True]
