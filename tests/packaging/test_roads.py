@@ -18,6 +18,7 @@ SYSTEMD = "tests/packaging/test_systemd.py"
 INSTALLED = "tests/e2e/test_installed.py"
 EXAMPLES = "tests/packaging/test_client_examples.py"
 RUN = "tests/e2e/test_run.py"
+OWN_PAGE = "tests/newcomer/test_own_page.py"
 
 ROADS = {
     "docs/quickstart.md": {
@@ -65,6 +66,13 @@ ROADS = {
         r"apt-get |python3 |/opt/|cp |mkdir |echo |chmod |systemctl ": (
             f"{SYSTEMD}::test_the_pages_commands_give_a_live_board"
         ),
+    },
+    "docs/own-page.md": {
+        r"TICKTHROTTLE_ALLOWED_ORIGINS=\S+ make run$": (
+            f"{RUN}::test_make_run_starts_what_the_command_starts"
+        ),
+        r"python3 -m http.server ": f"{OWN_PAGE}::test_six_lines_are_a_page",
+        r"npm |cd prices$|curl ": f"{OWN_PAGE}::test_a_page_of_a_framework",
     },
     "docs/clients.md": {r"curl ": f"{EXAMPLES}::test_an_example_prints_the_price"},
 }
