@@ -49,57 +49,51 @@ def _item(part: Part, name: str) -> str:
     return dict(part.items)[name]
 
 
-def _parts(topology: Topology) -> Iterator[Part]:
-    for title, items in _titled(topology):
-        yield Part(title.lower().replace(" ", "_"), title, tuple(items))
-
-
-def _titled(topology: Topology) -> list[tuple[str, list[tuple[str, str]]]]:
+def _parts(topology: Topology) -> list[Part]:
     known = (
         f"the log's own ({topology.log_id})"
         if topology.is_actual
         else "as configured, the log itself could not be asked"
     )
     return [
-        (
+        _part(
             "Trade log",
-            [
-                ("kind", topology.log),
-                ("server", topology.address),
-                *(_topic_or_streams(topology)),
-                ("partitions", f"{topology.partitions}, {known}"),
-                ("read", _read(topology)),
-                ("placing", topology.placed_by),
-            ],
+            ("kind", topology.log),
+            ("server", topology.address),
+            *(_topic_or_streams(topology)),
+            ("partitions", f"{topology.partitions}, {known}"),
+            ("read", _read(topology)),
+            ("placing", topology.placed_by),
         ),
-        (
+        _part(
             "Windows",
-            [
-                ("length", f"{topology.window_ms} ms"),
-                ("cut", topology.cut),
-                ("margin", f"{topology.margin_ms} ms after a window's end"),
-            ],
+            ("length", f"{topology.window_ms} ms"),
+            ("cut", topology.cut),
+            ("margin", f"{topology.margin_ms} ms after a window's end"),
         ),
-        ("Stages", [(stage.name, stage.does) for stage in topology.stages]),
-        (
+        _part("Stages", *((stage.name, stage.does) for stage in topology.stages)),
+        _part(
             "Latest",
-            [("grouping", topology.grouping), ("order", ", ".join(topology.order))],
+            ("grouping", topology.grouping),
+            ("order", ", ".join(topology.order)),
         ),
-        (
+        _part(
             "Keys and channels",
-            [
-                ("server", topology.redis),
-                *((key.key, key.holds) for key in topology.keys),
-            ],
+            ("server", topology.redis),
+            *((key.key, key.holds) for key in topology.keys),
         ),
-        (
+        _part(
             "Settings",
-            [
+            *(
                 (f"{one.variable} = {one.value or 'not set'}", one.means)
                 for one in topology.settings
-            ],
+            ),
         ),
     ]
+
+
+def _part(title: str, *items: tuple[str, str]) -> Part:
+    return Part(title.lower().replace(" ", "_"), title, items)
 
 
 def _topic_or_streams(topology: Topology) -> list[tuple[str, str]]:

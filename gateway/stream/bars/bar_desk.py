@@ -86,10 +86,6 @@ class BarDesk:
         wanted = self._wanted
         return BarKey(interval, isin) in wanted or BarKey(interval, ALL) in wanted
 
-    def intervals(self) -> set[str]:
-        """Return the lengths of bars that anybody watches."""
-        return {key.interval for key in self._wanted}
-
     def watch(self, watcher: Watcher, keys: Collection[BarKey]) -> BarKeySet:
         """Have a client watch ``keys`` in place of what it did; return its key set."""
         before = watcher.key_set

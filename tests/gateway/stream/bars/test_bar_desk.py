@@ -27,12 +27,10 @@ def test_nothing_is_wanted_while_nobody_watches() -> None:
     assert len(rig.desk) == 2
     assert rig.desk.wants("1m", SAMSUNG)
     assert not rig.desk.wants("1m", HYNIX)
-    assert rig.desk.intervals() == {"1m", "5m"}
     first.close()
     assert rig.desk.wants("1m", SAMSUNG)
     second.close()
     assert not rig.desk.has_work
-    assert rig.desk.intervals() == set()
     assert not rig.desk.wants("1m", SAMSUNG)
 
 
