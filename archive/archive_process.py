@@ -1,11 +1,13 @@
 """The process of an archive: its settings in, one sentence out if it cannot go on."""
 
+from __future__ import annotations
+
 import os
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import date
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import redis
@@ -25,12 +27,16 @@ from archive.parquet.tables import BadWindow
 from archive.settings import ArchiveSettings
 from archive.storing.archive_sink import Sink, SinkRefused
 from ingest.instrument_table.open_instrument_store import open_instrument_store
+from ingest.kafka.address import read_options
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
 from ingest.process.redis_fault import in_words
 from ingest.tradelog.contract import LogUnusable
 from throttle.lease.lease import Fenced
 from throttle.lease.retry import create_client
+
+if TYPE_CHECKING:
+    from archive.topics.relay_topics import RelayTopics
 
 _NICE = 10
 
@@ -71,6 +77,10 @@ It has to be far below the 15 minutes that the window log keeps.
 """
 
 
+RELAY_S = 0.1
+"""The same of topics: who reads them waits for each window."""
+
+
 class ArchiveFailed(RuntimeError):
     """The archive cannot run or go on; the message says why."""
 
@@ -79,12 +89,15 @@ def run_archive(
     settings: ArchiveSettings,
     stop: threading.Event,
     at_step: Callable[[str], None] = lambda _: None,
-    flush_s: float = FLUSH_S,
+    flush_s: float | None = None,
 ) -> None:
     """Archive until ``stop`` is set. Raises ArchiveFailed.
 
-    ``at_step`` is told the name of every step once it is done.
+    ``at_step`` is told the name of every step once it is done. Windows are collected
+    for ``flush_s``; unless given ``FLUSH_S``, or for topics ``RELAY_S``.
     """
+    if flush_s is None:
+        flush_s = RELAY_S if settings.archive_topics else FLUSH_S
     registry = CollectorRegistry()
     metrics = ArchiveMetrics(registry)
     try:
@@ -135,6 +148,11 @@ def open_sink(
     settings: ArchiveSettings, at_step: Callable[[str], None] = lambda _: None
 ) -> Sink:
     """Return where the settings have windows stored; nothing is opened yet."""
+    if settings.archive_topics:
+        # An extra, too.
+        from archive.topics.kafka_sink import KafkaSink
+
+        return KafkaSink(_topics(settings), settings.name, at_step)
     if not settings.postgres_url:
         return ParquetSink(
             settings.archive_dir, settings.archive_bytes, settings.archive_days, at_step
@@ -149,8 +167,19 @@ def open_sink(
 
 def open_counts(settings: ArchiveSettings) -> ArchiveCounts:
     """Return what counts the contents of an archive."""
+    if settings.archive_topics:
+        from archive.topics.kafka_counts import KafkaCounts
+
+        return KafkaCounts(_topics(settings))
     if not settings.postgres_url:
         return ParquetCounts(settings.archive_dir)
     from archive.postgres.postgres_counts import PostgresCounts
 
     return PostgresCounts(settings.postgres_url)
+
+
+def _topics(settings: ArchiveSettings) -> RelayTopics:
+    from archive.topics.relay_topics import RelayTopics
+
+    options = read_options(settings.kafka_config)
+    return RelayTopics(settings.kafka_servers, settings.archive_topics, options)

@@ -15,13 +15,17 @@ STORES = "each published window, and each bar as it closed or was amended, exact
 def archive_parts(settings: ArchiveSettings) -> Iterator[Part]:
     """Describe the archive that would run, and its settings."""
     namespace, is_files = settings.namespace, settings.destination == "parquet"
-    url = shown("postgres_url", settings.postgres_url)
+    place = {
+        "parquet": str(settings.archive_dir),
+        "postgres": shown("postgres_url", settings.postgres_url),
+        "kafka": f"{settings.archive_topics}.* at {settings.kafka_servers}",
+    }
     merges = [("merges", summary(merge_rule.__doc__))] if is_files else []
     items = (
         ("stores", STORES),
         ("windows from", Keys(namespace).windows),
         ("bars from", AnalyticsKeys(namespace).bar_log),
-        ("place", str(settings.archive_dir) if is_files else url),
+        ("place", place[settings.destination]),
         ("day of a window or bar", paragraph(segment.day_of.__doc__, 1)),
         *merges,
         ("says how far it is", OtherKeys(namespace).archives),

@@ -1,8 +1,9 @@
 """Settings of the archive."""
 
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ingest.settings import MetricsSettings, ServerUrl, TopicSettings, home_folder
 
@@ -25,8 +26,11 @@ class ArchiveSettings(TopicSettings, MetricsSettings):
     postgres_url: ServerUrl = Field("", pattern=r"^(postgres(ql)?://\S+)?$")
     """Database to archive to, in place of Parquet files: postgresql://user@host/name."""
 
+    archive_topics: str = Field("", pattern=r"^([A-Za-z0-9._-]{1,200})?$")
+    """Begin of the names of topics at kafka_servers to relay to, in place of files."""
+
     archive_name: str = Field("", pattern=r"^[A-Za-z0-9_-]{0,32}$")
-    """Name of the archive; empty: parquet or postgres. One process of a name stores."""
+    """Name of the archive; empty: parquet, postgres or kafka. One of a name stores."""
 
     archive_bytes: int = Field(107_374_182_400, ge=1_048_576)
     """Most bytes of the Parquet files; beyond it the oldest go."""
@@ -34,9 +38,17 @@ class ArchiveSettings(TopicSettings, MetricsSettings):
     archive_days: int = Field(0, ge=0, le=36_500)
     """How many days are kept, of Parquet or PostgreSQL; 0: as many as there is room."""
 
+    @model_validator(mode="after")
+    def _has_one_place(self) -> Self:
+        if self.postgres_url and self.archive_topics:
+            raise ValueError("archive_topics: not with postgres_url, an archive is one")
+        return self
+
     @property
     def destination(self) -> str:
-        """What is archived to: ``parquet`` or ``postgres``."""
+        """What is archived to: ``parquet``, ``postgres`` or ``kafka``."""
+        if self.archive_topics:
+            return "kafka"
         return "postgres" if self.postgres_url else "parquet"
 
     @property

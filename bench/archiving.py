@@ -3,6 +3,9 @@
     python bench/archiving.py                 # a day of 2,879 instruments: ten minutes
     python bench/archiving.py --seconds 1800  # a part of it, in a minute
     python bench/archiving.py --postgres postgresql://user:password@host/database
+    python bench/archiving.py --kafka 127.0.0.1:9092 --seconds 600
+
+Into files and a database a minute is stored at once, into topics each window.
 
 One core stores (CPU time counts); the windows are those of the simulated market, made
 before anything is measured, and follow each other as a throttle publishes them.
@@ -19,6 +22,7 @@ from itertools import count, groupby
 from pathlib import Path
 
 import pyarrow as pa
+from machine import percentile
 
 from archive.contract.logged_run import runs_of, segment_of
 from archive.contract.logged_window import LoggedWindow
@@ -47,6 +51,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=750, help="trades a second")
     parser.add_argument("--instruments", type=int, default=2_879)
     parser.add_argument("--postgres", default="", help="a database, emptied before")
+    parser.add_argument("--kafka", default="", help="a broker; topics of its own")
     arguments = parser.parse_args()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
@@ -66,13 +71,26 @@ def main() -> None:
             from archive.postgres.postgres_sink import PostgresSink
 
             sink: Sink = PostgresSink(arguments.postgres, 0, "bench")
+        elif arguments.kafka:
+            from archive.topics.kafka_sink import KafkaSink
+            from archive.topics.relay_topics import RelayTopics
+
+            topics = RelayTopics(arguments.kafka, f"bench-{time.time_ns()}")
+            sink = KafkaSink(topics, "bench")
         else:
             sink = ParquetSink(root, 2**50, 0)
-        windows, rows, spent_s, wall_s = store_all(sink, market, instruments)
+        size = 1 if arguments.kafka else WINDOWS_A_FLUSH
+        windows, rows, spent_s, steps_ms = store_all(sink, market, instruments, size)
         print(
             f"stored {windows:,} windows, {rows:,} rows: "
-            f"{rows / spent_s:,.0f} rows/s of CPU, {rows / wall_s:,.0f} of wall"
+            f"{rows / spent_s:,.0f} rows/s of CPU, "
+            f"{rows * 1_000 / sum(steps_ms):,.0f} of wall; {size} windows in "
+            f"{percentile(steps_ms, 0.5):.1f} ms (p50), "
+            f"{percentile(steps_ms, 0.99):.1f} ms (p99)"
         )
+        if arguments.kafka:
+            sink.close()
+            return
         size = sink.size_bytes()
         day = size * 11_700 / windows
         print(
@@ -90,22 +108,27 @@ def main() -> None:
 
 
 def store_all(
-    sink: Sink, market: Simulator, instruments: Instruments
-) -> tuple[int, int, float, float]:
-    """Store all windows, a flush at a time; return counts and seconds."""
+    sink: Sink, market: Simulator, instruments: Instruments, size: int
+) -> tuple[int, int, float, list[float]]:
+    """Store all windows, so many a step; return counts, seconds, ms of each step."""
     sink.open()
-    windows, rows, spent_s, wall_s = 0, 0, 0.0, 0.0
-    for flush in flushes(market, instruments):
+    windows, rows, spent_s, steps_ms = 0, 0, 0.0, list[float]()
+    pieces = (
+        flush[begin : begin + size]
+        for flush in flushes(market, instruments)
+        for begin in range(0, len(flush), size)
+    )
+    for piece in pieces:
         began_s, at_s = time.process_time(), time.perf_counter()
-        for run in runs_of(flush):
+        for run in runs_of(piece):
             tables = build_tables(run, [1] * len(run), lambda _: instruments, 2_000)
             sink.store(segment_of(run), tables)
             windows, rows = windows + len(run), rows + tables.rows.num_rows
-        while sink.tidy(flush[-1].window) is not None:
+        while sink.tidy(piece[-1].window) is not None:
             pass
         spent_s += time.process_time() - began_s
-        wall_s += time.perf_counter() - at_s
-    return windows, rows, spent_s, wall_s
+        steps_ms.append((time.perf_counter() - at_s) * 1_000)
+    return windows, rows, spent_s, steps_ms
 
 
 def flushes(

@@ -16,10 +16,11 @@ from cli.logs import configure_logs
 
 @options_of(
     ArchiveSettings,
-    *("archive_dir", "postgres_url"),
+    *("archive_dir", "postgres_url", "archive_topics", "kafka_servers"),
     "redis_url",
     archive_dir="--dir",
     postgres_url="--postgres",
+    archive_topics="--topics",
 )
 def archive(
     *,
@@ -32,7 +33,7 @@ def archive(
     json: AsJson = False,
     settings: ArchiveSettings,
 ) -> None:
-    """Keep every published window and bar: in Parquet files, or in PostgreSQL.
+    """Keep every published window and bar: in files, in PostgreSQL, or in topics.
 
     Each exactly once, rows joined with what the instrument table said at the moment.
     Killed at any time and started again, it goes on from what it finds stored.

@@ -88,6 +88,7 @@ FLOORS = {
         "archiver",
         "account",
         "postgres",
+        "topics",
         "archive_process",
         "playback",
     ),

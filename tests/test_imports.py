@@ -42,6 +42,7 @@ FOREIGN = {
         "ingest.settings",
         "ingest.process",
         "ingest.instrument_table",
+        "ingest.kafka.address",
         "ingest.tradelog.contract",
     },
     "gateway": {
@@ -76,7 +77,7 @@ ONLY_IN = {
     "starlette": {"gateway"},
     "tickthrottle_client.tick_v1": {"cli", "gateway", "loadtest"},
     "tickthrottle_client": {
-        *("ingest", "throttle", "gateway", "intake", "cli", "loadtest"),
+        *("ingest", "throttle", "archive", "gateway", "intake", "cli", "loadtest"),
     },
 }
 # Spark's launcher reads the environment; the runner hands it on to its parts; systemd

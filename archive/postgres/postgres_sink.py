@@ -28,6 +28,7 @@ from archive.parquet.bar_table import (
 from archive.parquet.tables import AMOUNTS, ROWS, StoredTables
 from archive.postgres.postgres_session import PostgresSession
 from archive.storing.archive_sink import SinkRefused
+from archive.storing.column_texts import digits_of, exact_digits
 from ingest.process.redact import server_address
 
 VERSION = 2
@@ -320,10 +321,8 @@ def _put(cursor: psycopg.Cursor, table: str, columns: tuple[str, ...]) -> None:
 def _parts_of_windows(tables: StoredTables) -> Sequence[_Part]:
     rows = tables.rows
     for name in ("price", "size", *AMOUNTS):
-        digits = _digits_of(rows[name])
-        if (text := f"{name}_text") in rows.column_names:
-            digits = pc.coalesce(rows[text], digits)
-        rows = rows.set_column(rows.schema.get_field_index(name), name, digits)
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, name, exact_digits(rows, name))
     return (
         ("tickthrottle_windows", _WINDOWS, tables.windows),
         ("tickthrottle_rows", _ROWS, rows),
@@ -335,19 +334,11 @@ def _parts_of_bars(tables: StoredBars) -> Sequence[_Part]:
     bars = newest_bars(tables.bars)
     for name in (*PRICES, *SUMS):
         at = bars.schema.get_field_index(name)
-        bars = bars.set_column(at, name, _digits_of(bars[name]))
+        bars = bars.set_column(at, name, digits_of(bars[name]))
     return (
         ("tickthrottle_bar_batches", tuple(BATCHES.names), tables.batches),
         ("tickthrottle_bars", tuple(BARS.names), bars),
     )
-
-
-def _digits_of(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return decimals as text without zeros at their end, as they were published."""
-    texts = pc.cast(decimals, pa.string())
-    for pattern in (r"^([0-9]+)\.0*$", r"^([0-9]+\.[0-9]*[1-9])0*$"):
-        texts = pc.replace_substring_regex(texts, pattern, r"\1")
-    return texts
 
 
 def _to_csv(table: pa.Table) -> bytes:

@@ -56,6 +56,10 @@ def reconcile(
     postgres: Annotated[
         str | None, typer.Option(help="Go on to the archive in this database.")
     ] = None,
+    topics: Annotated[
+        str | None,
+        typer.Option(help="Go on to the archive in the topics of this prefix."),
+    ] = None,
     day: Annotated[
         str | None,
         typer.Option(help="Of the archive only this day (UTC), such as 2026-03-20."),
@@ -89,12 +93,15 @@ def reconcile(
         is_whole = job is None
         found = _look(past, source, jobs, receipts, is_whole, others)
         kept, bars = None, None
-        if archive_dir is not None or postgres is not None:
+        if archive_dir is not None or postgres is not None or topics is not None:
             counts = open_counts(
                 read_settings(
                     ArchiveSettings,
                     archive_dir=archive_dir,
                     postgres_url=postgres or "",
+                    archive_topics=topics or "",
+                    kafka_servers=settings.kafka_servers,
+                    kafka_config=settings.kafka_config,
                 )
             )
             try:

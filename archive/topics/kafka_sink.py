@@ -1,0 +1,170 @@
+"""Relays windows and bars into topics of Kafka, a transaction for each segment.
+
+Where it goes on is what the topics say: the last committed record of windows, and of
+bars, names all that was relayed. So a consumer that reads what is committed gets each
+window once and in order, whatever is killed.
+"""
+
+from collections.abc import Callable
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from archive.contract.segment import Coverage, Product, Segment
+from archive.parquet.bar_table import StoredBars
+from archive.parquet.tables import StoredTables
+from archive.storing.archive_sink import SinkAway, SinkRefused
+from archive.topics.relay_topics import RelayTopics, sink_fault
+from archive.topics.relayed_records import (
+    BAR_TOPIC,
+    ROW_TOPIC,
+    WINDOW_TOPIC,
+    Record,
+    read_relayed,
+    records_of,
+    with_segment,
+)
+from tickthrottle_client.kafka_client import Reports, bad_option
+
+COMMIT_S = 20.0
+"""A transaction that is not committed by then is tried again."""
+
+_FULL_S = 1.0
+_FENCED = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.PRODUCER_FENCED,
+    }
+)
+_TOPIC_OF: dict[Product, str] = {"windows": WINDOW_TOPIC, "bars": BAR_TOPIC}
+
+
+class KafkaSink:
+    """The archive in topics; a ``Sink``.
+
+    ``name`` is the archive's: ``open`` ends the transactions of another process of it.
+    Raises SinkAway for what may pass, SinkRefused for what does not.
+    """
+
+    def __init__(
+        self,
+        topics: RelayTopics,
+        name: str,
+        at_step: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._topics = topics
+        self._name = name
+        self._at_step = at_step
+        self._reports = Reports()
+        self._producer: Producer | None = None
+        self._relayed: dict[Product, list[Segment]] = {}
+
+    def open(self) -> None:
+        """Make the topics that are missing, and end what another process has begun."""
+        self._topics.make()
+        self._connect()
+
+    def stored(self) -> dict[Product, list[Segment]]:
+        """Return the runs of windows, and of entries of the bar log, as relayed."""
+        if self._producer is None:
+            self._connect()
+        return {product: list(runs) for product, runs in self._relayed.items()}
+
+    def store(self, segment: Segment, tables: StoredTables | StoredBars) -> None:
+        """Relay entries of a log that follow each other, in one transaction."""
+        if self._producer is None:
+            # What became of the last one is told by the topics.
+            self._connect()
+        product = tables.product
+        before = self._relayed[product]
+        if Coverage(before).has(segment.epoch, segment.last):
+            return
+        after = with_segment(before, segment)
+        producer, self._producer = self._producer, None
+        assert producer is not None
+        try:
+            producer.begin_transaction()
+            for record in records_of(tables, after):
+                self._produce(producer, record)
+            self._at_step("produced")
+            producer.commit_transaction(COMMIT_S)
+        except KafkaException as error:
+            raise self._fault(error) from None
+        self._at_step("committed")
+        self._producer, self._relayed[product] = producer, after
+
+    def _produce(self, producer: Producer, record: Record) -> None:
+        topic = self._topics.topic(record.topic).topic
+        while True:
+            try:
+                producer.produce(
+                    topic, record.value, record.key, headers=record.headers
+                )
+            except BufferError:
+                producer.poll(_FULL_S)
+            else:
+                producer.poll(0)
+                return
+
+    def _connect(self) -> None:
+        topic = self._topics.topic(WINDOW_TOPIC)
+        options = {
+            # One of a name at a time: a second one ends the first one's work.
+            "transactional.id": f"tickthrottle-archive-{self._name}-{topic.topic}",
+            "linger.ms": 5,
+            "error_cb": self._reports,
+        }
+        try:
+            producer = Producer(topic.client_options(options))
+        except KafkaException as error:
+            raise SinkRefused(str(bad_option(topic, error))) from None
+        try:
+            producer.init_transactions(COMMIT_S)
+        except KafkaException as error:
+            raise self._fault(error) from None
+        self._relayed = {
+            product: self._read_relayed(kind) for product, kind in _TOPIC_OF.items()
+        }
+        self._producer = producer
+
+    def _read_relayed(self, kind: str) -> list[Segment]:
+        last = self._topics.last(kind)
+        if last is None:
+            return []
+        try:
+            return read_relayed(last.headers())
+        except ValueError as error:
+            raise SinkRefused(
+                f"{self._topics.topic(kind)}: its last record is none of an archive's: "
+                f"{error}. Delete the topic, or name another prefix (archive_topics)"
+            ) from None
+
+    def _fault(self, error: KafkaException) -> SinkAway | SinkRefused:
+        topic = self._topics.topic(ROW_TOPIC)
+        if error.args[0].code() in _FENCED:
+            return SinkRefused(f"{topic}: another archive of this name has taken over")
+        if error.args[0].txn_requires_abort():
+            # It is aborted when the next one begins.
+            return SinkAway(f"{topic}: {error.args[0].str()}")
+        return sink_fault(topic, error, self._reports)
+
+    def tidy(
+        self, newest_ms: int, pause: Callable[[], None] = lambda: None
+    ) -> str | None:
+        """Do nothing: brokers keep topics as long as they are told to."""
+        return None
+
+    def damaged(self) -> list[str]:
+        """Return nothing: brokers look after their own files."""
+        return []
+
+    def size_bytes(self) -> int:
+        """Return 0: what topics take is for their brokers to say."""
+        return 0
+
+    def interrupt(self) -> None:
+        """Do nothing: each call ends by itself, after ``COMMIT_S`` at most."""
+
+    def close(self) -> None:
+        """Disconnect; what is not committed is given up."""
+        self._producer = None

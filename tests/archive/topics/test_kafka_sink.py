@@ -1,0 +1,296 @@
+"""Windows and bars in topics of a real broker: each once, in order."""
+
+import itertools
+import json
+import random
+import signal
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from typer.testing import CliRunner
+
+from archive.account import rows_of_log, stored_day
+from archive.archive_process import ArchiveFailed, open_counts
+from archive.settings import ArchiveSettings
+from archive.topics.relay_topics import RelayTopics
+from cli.command_line import app
+from ingest.redis_keys import Keys
+from tests.archive.bar_rig import (
+    amend,
+    close_minutes,
+    logged_bars,
+    newest_number,
+    take_back,
+    wait_until_bars_stored,
+)
+from tests.archive.rig import (
+    archive_process,
+    archiving,
+    crash,
+    publish,
+    settings_of,
+    state_of,
+    wait_until_stored,
+)
+from tests.archive.test_archiver import is_asleep
+from tests.archive.topics.reading import Read, committed
+from tests.conftest import eventually
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import EPOCH, SAMSUNG, make_row
+from tests.kafka import options, produce
+from tests.kafka_broker.broker import Broker
+from tests.published import read_snapshots
+from tests.throttle.analytics.bars.bar_writer import BarWriter
+
+pytestmark = [pytest.mark.redis, pytest.mark.kafka]
+
+NAME = "kafka"
+LEASE = f"tt:lease:archive:{NAME}"
+EVERY = 0, 2**53
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def publisher(client: redis.Redis) -> Publisher:
+    """A stream of windows."""
+    return Publisher(client)
+
+
+def relaying(redis_url: str, folder: Path, broker: Broker) -> ArchiveSettings:
+    """Return an archive to topics that no other test has."""
+    prefix = f"out-{next(_numbers)}"
+    place = {"archive_topics": prefix, "kafka_servers": broker.servers}
+    return settings_of(redis_url, folder, **place)
+
+
+@pytest.fixture
+def settings(kafka: Broker, redis_url: str, tmp_path: Path) -> ArchiveSettings:
+    """An archive to topics that are not there yet."""
+    return relaying(redis_url, tmp_path, kafka)
+
+
+def records(broker: Broker, settings: ArchiveSettings, kind: str) -> list[Read]:
+    """Return what a consumer gets of one of the topics."""
+    return committed(broker, f"{settings.archive_topics}.{kind}")
+
+
+def check_whole(client: redis.Redis, broker: Broker, settings: ArchiveSettings) -> None:
+    """Hold the topics to the window log: each window once, in order, with its rows.
+
+    What is committed is there for readers a moment later.
+    """
+    snapshots = read_snapshots(client)
+    wanted_rows = Counter(
+        (s.epoch, s.offset, row.isin) for s in snapshots for row in s.rows
+    )
+    newest = {row.isin: (s.epoch, s.offset) for s in snapshots for row in s.rows}
+
+    def found() -> tuple[Any, Any, Any]:
+        of_each = (records(broker, settings, k) for k in ("windows", "rows", "latest"))
+        windows, rows, latest = of_each
+        return (
+            [(w.value["epoch"], w.value["offset"], w.value["rows"]) for w in windows],
+            Counter((r.value["epoch"], r.value["offset"], r.key) for r in rows),
+            {r.key: (r.value["epoch"], r.value["offset"]) for r in latest},
+        )
+
+    eventually(lambda: sum(found()[1].values()) >= wanted_rows.total())
+    windows = [(s.epoch, s.offset, len(s.rows)) for s in snapshots]
+    assert found() == (windows, wanted_rows, newest)
+
+
+def test_every_window_is_relayed_with_its_rows(
+    client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
+) -> None:
+    """With every digit and the names of instruments; the command counts them."""
+    publisher.list_instruments()
+    publish(publisher, 3)
+    publisher.publish()
+    publisher.publish(make_row(SAMSUNG, "0.30", 9, 7))
+    with archiving(settings):
+        wait_until_stored(client, 5, NAME)
+    check_whole(client, kafka, settings)
+    counts = open_counts(settings)
+    log = rows_of_log(read_snapshots(client))
+    kept = stored_day(counts.windows(*EVERY), counts.rows(*EVERY))
+    assert kept.windows == log
+    assert kept.told == {place: window.rows for place, window in log.items()}
+    assert counts.rows(0, 1) == counts.windows(0, 1) == []
+    [row] = [r for r in records(kafka, settings, "rows") if r.value["offset"] == 5]
+    assert str(row.value["price"]) == "0.30"
+    assert (row.key, row.value["trades"], row.value["listed"]) == (SAMSUNG, 7, False)
+    assert row.value["time"] == Decimal(1_773_964_802_000_009)
+    assert row.headers == {
+        "epoch": EPOCH,
+        "offset": "5",
+        "window": str(row.value["window"]),
+    }
+    told = ("--topics", settings.archive_topics, "--kafka-servers", kafka.servers)
+    done = CliRunner().invoke(app, ["archive", "--show", "--json", *told])
+    shown = json.loads(done.stdout)
+    assert [day["windows"] for day in shown["days"]] == [5]
+    assert shown["gaps"] == []
+
+
+def test_a_restart_goes_on_from_what_is_there(
+    client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
+) -> None:
+    """By the topics alone; a gap is named as in files, and a new epoch follows."""
+    publish(publisher, 3)
+    with archiving(settings):
+        wait_until_stored(client, 3, NAME)
+    publish(publisher, 4)
+    client.xtrim(Keys("tt").windows, minid="6-0", approximate=False)
+    with archiving(settings):
+        state = wait_until_stored(client, 7, NAME)
+    assert (state.gaps, state.missing_windows) == (1, 2)
+    assert state.windows == 2
+    other = Publisher(client, "n3w")
+    other.offset = publisher.offset
+    publish(other, 2)
+    with archiving(settings):
+        state = wait_until_stored(client, 9, NAME)
+    assert state.windows == 2
+    offsets = [w.value["offset"] for w in records(kafka, settings, "windows")]
+    assert offsets == [1, 2, 3, 6, 7, 8, 9]
+    with archiving(settings):
+        eventually(lambda: state_of(client, NAME).epoch == "n3w")
+    assert len(records(kafka, settings, "windows")) == 7
+
+
+@pytest.mark.parametrize("step", ["produced", "committed"])
+def test_a_kill_at_any_step_leaves_no_double_row(
+    step: str,
+    client: redis.Redis,
+    publisher: Publisher,
+    kafka: Broker,
+    settings: ArchiveSettings,
+) -> None:
+    publish(publisher, 2)
+    with archive_process(settings, crash_at=step) as process:
+        assert process.wait(120) == -signal.SIGKILL
+    client.delete(LEASE)
+    publish(publisher, 2)
+    with archiving(settings):
+        wait_until_stored(client, 4, NAME)
+    check_whole(client, kafka, settings)
+
+
+def test_it_may_end_at_any_step_again_and_again(
+    client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
+) -> None:
+    """Windows come meanwhile; each is relayed once."""
+    chance = random.Random(11)
+    for _ in range(12):
+        publish(publisher, chance.randrange(1, 4))
+        step = chance.choice(["produced", "committed"])
+        crash(settings, step, is_killed=False)
+        client.delete(LEASE)
+    publish(publisher, 1)
+    with archiving(settings):
+        wait_until_stored(client, publisher.offset, NAME)
+    check_whole(client, kafka, settings)
+
+
+def test_one_that_is_frozen_in_a_transaction_holds_up_nobody(
+    client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
+) -> None:
+    """What it has begun is given up; when it goes on it ends."""
+    publish(publisher, 2)
+    frozen = archive_process(settings, "produced", signal_number=signal.SIGSTOP)
+    with frozen as first:
+        eventually(lambda: is_asleep(first.pid), 60)
+        client.delete(LEASE)
+        with archiving(settings) as ends:
+            publish(publisher, 2)
+            wait_until_stored(client, 4, NAME)
+            first.send_signal(signal.SIGCONT)
+            assert first.wait(60) != 0
+            assert ends == []
+    check_whole(client, kafka, settings)
+
+
+def test_a_broker_that_is_killed_is_waited_for(
+    client: redis.Redis,
+    publisher: Publisher,
+    own_kafka: Broker,
+    redis_url: str,
+    tmp_path: Path,
+) -> None:
+    """And while it is away, the archive says so."""
+    settings = relaying(redis_url, tmp_path, own_kafka)
+    with archiving(settings) as ends:
+        publish(publisher, 2)
+        wait_until_stored(client, 2, NAME)
+        own_kafka.kill()
+        publish(publisher, 2)
+        eventually(lambda: state_of(client, NAME).problem, 60)
+        own_kafka.start()
+        eventually(lambda: state_of(client, NAME).offset == 4, 120)
+        eventually(lambda: state_of(client, NAME).problem is None, 60)
+        assert ends == []
+    check_whole(client, own_kafka, settings)
+
+
+def test_bars_are_relayed_as_they_close_and_are_amended(
+    client: redis.Redis, kafka: Broker, settings: ArchiveSettings
+) -> None:
+    """The last record of a key is the bar; a restart repeats none."""
+    writer = BarWriter(client)
+    close_minutes(writer, 0, 3)
+    with archiving(settings):
+        wait_until_bars_stored(client, newest_number(client), NAME)
+    amend(writer, 1)
+    take_back(writer, 0)
+    with archiving(settings):
+        wait_until_bars_stored(client, newest_number(client), NAME)
+    wanted = {key: bar.edition for key, bar in logged_bars(client).items()}
+    counts = open_counts(settings)
+    assert counts.bars(*EVERY) == wanted
+    assert counts.gaps("bars") == []
+    assert sum(counts.bar_lines().values()) == len(records(kafka, settings, "bars"))
+    last: dict[str, Any] = {r.key: r.value for r in records(kafka, settings, "bars")}
+    assert len(last) == len(wanted)
+    assert wanted == {
+        (bar["isin"], bar["start"], bar["width_ms"]): (bar["revision"], bar["trades"])
+        for bar in last.values()
+    }
+
+
+def test_topics_that_are_no_archives_are_refused(
+    client: redis.Redis,
+    publisher: Publisher,
+    kafka: Broker,
+    redis_url: str,
+    tmp_path: Path,
+) -> None:
+    """In a sentence that says what to do; nothing is appended to them."""
+    publish(publisher, 1)
+    foreign, several = (relaying(redis_url, tmp_path, kafka) for _ in range(2))
+    RelayTopics(kafka.servers, foreign.archive_topics).make()
+    produce(kafka, f"{foreign.archive_topics}.windows", [b"{}"])
+    windows = NewTopic(f"{several.archive_topics}.windows", 3, 1)
+    admin = AdminClient(options(kafka))
+    admin.create_topics([windows])[windows.topic].result(30)
+    for settings, words in (
+        (foreign, "its last record is none of an archive's"),
+        (several, "has 3 partitions, and must have 1"),
+    ):
+        with archiving(settings) as ends:
+            eventually(lambda: ends)
+        assert isinstance(ends[0], ArchiveFailed)
+        assert words in str(ends[0])
+        client.delete(LEASE)
+    assert len(records(kafka, foreign, "windows")) == 1
+
+
+def test_an_archive_has_one_place() -> None:
+    """Two settings that say two are refused."""
+    with pytest.raises(ValueError, match="not with postgres_url"):
+        ArchiveSettings(archive_topics="out", postgres_url="postgresql://a@b/c")
