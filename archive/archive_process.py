@@ -97,7 +97,7 @@ def run_archive(
     for ``flush_s``; unless given ``FLUSH_S``, or for topics ``RELAY_S``.
     """
     if flush_s is None:
-        flush_s = RELAY_S if settings.archive_topics else FLUSH_S
+        flush_s = RELAY_S if settings.destination == "kafka" else FLUSH_S
     registry = CollectorRegistry()
     metrics = ArchiveMetrics(registry)
     try:
@@ -148,34 +148,35 @@ def open_sink(
     settings: ArchiveSettings, at_step: Callable[[str], None] = lambda _: None
 ) -> Sink:
     """Return where the settings have windows stored; nothing is opened yet."""
-    if settings.archive_topics:
-        # An extra, too.
-        from archive.topics.kafka_sink import KafkaSink
+    days, name = settings.archive_days, settings.name
+    # Extras: who archives to files needs neither.
+    match settings.destination:
+        case "kafka":
+            from archive.topics.kafka_sink import KafkaSink
 
-        return KafkaSink(_topics(settings), settings.name, at_step)
-    if not settings.postgres_url:
-        return ParquetSink(
-            settings.archive_dir, settings.archive_bytes, settings.archive_days, at_step
-        )
-    # An extra: who archives to files does not need it.
-    from archive.postgres.postgres_sink import PostgresSink
+            return KafkaSink(_topics(settings), name, at_step)
+        case "postgres":
+            from archive.postgres.postgres_sink import PostgresSink
 
-    return PostgresSink(
-        settings.postgres_url, settings.archive_days, settings.name, at_step
-    )
+            return PostgresSink(settings.postgres_url, days, name, at_step)
+        case _:
+            folder, most = settings.archive_dir, settings.archive_bytes
+            return ParquetSink(folder, most, days, at_step)
 
 
 def open_counts(settings: ArchiveSettings) -> ArchiveCounts:
     """Return what counts the contents of an archive."""
-    if settings.archive_topics:
-        from archive.topics.kafka_counts import KafkaCounts
+    match settings.destination:
+        case "kafka":
+            from archive.topics.kafka_counts import KafkaCounts
 
-        return KafkaCounts(_topics(settings))
-    if not settings.postgres_url:
-        return ParquetCounts(settings.archive_dir)
-    from archive.postgres.postgres_counts import PostgresCounts
+            return KafkaCounts(_topics(settings))
+        case "postgres":
+            from archive.postgres.postgres_counts import PostgresCounts
 
-    return PostgresCounts(settings.postgres_url)
+            return PostgresCounts(settings.postgres_url)
+        case _:
+            return ParquetCounts(settings.archive_dir)
 
 
 def _topics(settings: ArchiveSettings) -> RelayTopics:

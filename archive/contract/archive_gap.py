@@ -108,6 +108,13 @@ def find_gaps(
     return [replace(gap, product=product) for gap in gaps]
 
 
+def gaps_within(
+    gaps: Iterable[ArchiveGap], first_ms: int, last_ms: int
+) -> list[ArchiveGap]:
+    """Return those that touch the time between two ends."""
+    return [gap for gap in gaps if gap.is_within(first_ms, last_ms)]
+
+
 def _of_damage(
     before: Segment | None, segment: Segment, after: Segment | None
 ) -> ArchiveGap:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.contract.archive_gap import ArchiveGap, find_gaps
+from archive.contract.archive_gap import ArchiveGap, find_gaps, gaps_within
 from archive.contract.packed_window import unpack_window
 from archive.contract.segment import Segment, span_of
 from archive.parquet.changing_files import ATTEMPTS, ChangingFiles
@@ -66,7 +66,7 @@ class ArchiveReader:
     def gaps(self, first_ms: int, last_ms: int) -> list[ArchiveGap]:
         """Return the gaps between windows that end within these bounds."""
         gaps = find_gaps(self.segments(), damaged=self._files.damaged_segments())
-        return [gap for gap in gaps if gap.is_within(first_ms, last_ms)]
+        return gaps_within(gaps, first_ms, last_ms)
 
     def check(self) -> list[str]:
         """Look at every segment; return what is wrong, and what was set aside."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.contract.archive_gap import ArchiveGap, find_gaps
+from archive.contract.archive_gap import ArchiveGap, find_gaps, gaps_within
 from archive.contract.segment import Segment, span_of
 from archive.parquet.bar_table import (
     BAR_ORDER,
@@ -58,7 +58,7 @@ class BarReader:
         """Return the gaps between batches of bars that end within these bounds."""
         damaged = self._files.damaged_segments()
         gaps = find_gaps(self.segments(), "bars", damaged)
-        return [gap for gap in gaps if gap.is_within(first_ms, last_ms)]
+        return gaps_within(gaps, first_ms, last_ms)
 
     def check(self) -> list[str]:
         """Look at every segment; return what is wrong, and what was set aside."""

@@ -6,7 +6,7 @@ import psycopg
 
 from archive.account import Place
 from archive.bar_account import BarKey, Edition
-from archive.contract.archive_gap import ArchiveGap, find_gaps
+from archive.contract.archive_gap import ArchiveGap, find_gaps, gaps_within
 from archive.contract.segment import Product, Segment
 from archive.postgres.postgres_sink import RUNS
 from archive.storing.archive_sink import SinkRefused
@@ -55,7 +55,7 @@ class PostgresCounts:
     ) -> list[ArchiveGap]:
         """Return the gaps between two ends."""
         gaps = find_gaps(self.segments(product), product)
-        return [gap for gap in gaps if gap.is_within(first_ms, last_ms)]
+        return gaps_within(gaps, first_ms, last_ms)
 
     def damage(self) -> list[str]:
         """Return nothing: a database looks after its own files."""

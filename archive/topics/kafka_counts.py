@@ -9,7 +9,7 @@ from confluent_kafka import Message
 
 from archive.account import Place
 from archive.bar_account import BarKey, Edition
-from archive.contract.archive_gap import ArchiveGap, find_gaps
+from archive.contract.archive_gap import ArchiveGap, find_gaps, gaps_within
 from archive.contract.segment import Product, Segment, day_of
 from archive.storing.archive_sink import SinkAway, SinkRefused
 from archive.topics.relay_topics import RelayTopics
@@ -48,7 +48,7 @@ class KafkaCounts:
     ) -> list[ArchiveGap]:
         """Return the gaps between two ends."""
         gaps = find_gaps(self.segments(product), product)
-        return [gap for gap in gaps if gap.is_within(first_ms, last_ms)]
+        return gaps_within(gaps, first_ms, last_ms)
 
     def damage(self) -> list[str]:
         """Return nothing: brokers look after their own files."""

@@ -6,7 +6,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from confluent_kafka import (
-    Consumer,
     KafkaError,
     KafkaException,
     Message,
@@ -25,8 +24,8 @@ from archive.topics.relayed_records import (
 from tickthrottle_client.kafka_client import (
     Reports,
     answer,
-    bad_option,
     create_admin,
+    create_reader,
     describe,
     sentence,
 )
@@ -142,18 +141,10 @@ class TopicReader:
     def __init__(self, topic: KafkaTopic) -> None:
         self._topic = topic
         self._reports = Reports()
-        options = {
-            "group.id": "tickthrottle",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-            "isolation.level": "read_committed",
-            "error_cb": self._reports,
-        }
         try:
-            self._consumer = Consumer(topic.client_options(options))
-        except KafkaException as error:
-            raise SinkRefused(str(bad_option(topic, error))) from None
+            self._consumer = create_reader(topic, self._reports)
+        except LogUnusable as error:
+            raise SinkRefused(str(error)) from None
 
     def partitions(self) -> list[int]:
         """Return the numbers of its partitions."""

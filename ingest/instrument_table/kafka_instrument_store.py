@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
-    Consumer,
     KafkaError,
     KafkaException,
     Message,
@@ -41,6 +40,7 @@ from tickthrottle_client.kafka_client import (
     answer,
     bad_option,
     create_admin,
+    create_reader,
     describe,
     identity,
     sentence,
@@ -68,18 +68,7 @@ class KafkaInstrumentStore:
         self._topic = topic
         self._reports = Reports()
         self._admin = create_admin(topic, self._reports)
-        options = {
-            "group.id": "tickthrottle",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-            "isolation.level": "read_committed",
-            "error_cb": self._reports,
-        }
-        try:
-            self._consumer = Consumer(topic.client_options(options))
-        except KafkaException as error:
-            raise bad_option(topic, error) from None
+        self._consumer = create_reader(topic, self._reports)
         self._id: str | None = None
         # Where the topic ended when it was read last, and up to which version.
         self._read_upto = (0, 0)

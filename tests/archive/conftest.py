@@ -1,11 +1,13 @@
-"""A database for the tests of the archive."""
+"""A stream of windows, and a database, for the tests of the archive."""
 
 from collections.abc import Iterator
 
 import pytest
+import redis
 
 from tests.archive.postgres.server import PostgresServer, find_programs
 from tests.conftest import skip_or_fail
+from tests.gateway.publisher import Publisher
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +31,9 @@ def server(running_postgres: PostgresServer) -> PostgresServer:
     for name in ("archive", "windows", "rows", "bar_batches", "bars"):
         running_postgres.ask(f"DROP TABLE IF EXISTS tickthrottle_{name}")
     return running_postgres
+
+
+@pytest.fixture
+def publisher(client: redis.Redis) -> Publisher:
+    """A stream of windows."""
+    return Publisher(client)

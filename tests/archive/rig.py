@@ -167,3 +167,41 @@ def crash(settings: ArchiveSettings, step: str, *, is_killed: bool) -> None:
 
     with pytest.raises(Crash):
         run_archive(settings, threading.Event(), at_step, OFTEN_S)
+
+
+def be_killed(
+    settings: ArchiveSettings, step: str, client: redis.Redis, publisher: Publisher
+) -> None:
+    """Publish; have an archive kill itself at a step, and another one go on."""
+    publish(publisher, 2)
+    with archive_process(settings, crash_at=step) as process:
+        assert process.wait(120) == -signal.SIGKILL
+    client.delete(f"tt:lease:archive:{settings.name}")
+    publish(publisher, 2)
+    with archiving(settings):
+        wait_until_stored(client, publisher.offset, settings.name)
+
+
+def be_frozen(
+    settings: ArchiveSettings, step: str, client: redis.Redis, publisher: Publisher
+) -> None:
+    """Publish; freeze an archive at a step, have another one go on, and wake it.
+
+    It holds up nobody, and ends.
+    """
+    publish(publisher, 2)
+    frozen = archive_process(settings, step, signal_number=signal.SIGSTOP)
+    with frozen as first:
+        eventually(lambda: is_asleep(first.pid), 30)
+        client.delete(f"tt:lease:archive:{settings.name}")
+        with archiving(settings) as ends:
+            publish(publisher, 2)
+            wait_until_stored(client, publisher.offset, settings.name)
+            first.send_signal(signal.SIGCONT)
+            assert first.wait(60) != 0
+            assert ends == []
+
+
+def is_asleep(pid: int) -> bool:
+    """Tell whether a process was stopped by a signal."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"

@@ -21,6 +21,7 @@ from tests.archive.rig import (
     archive_process,
     archiving,
     crash,
+    is_asleep,
     publish,
     settings_of,
     state_of,
@@ -35,12 +36,6 @@ from tests.gateway.samples import EPOCH, HYNIX, SAMSUNG, make_row
 from tests.published import read_snapshots
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture
-def publisher(client: redis.Redis) -> Publisher:
-    """A stream of windows."""
-    return Publisher(client)
 
 
 def segments_of(folder: Path) -> list[Segment]:
@@ -344,11 +339,6 @@ def test_a_frozen_archive_holds_up_nobody_and_changes_nothing_later(
             assert ends == []
     check_whole(client, tmp_path)
     assert not list(tmp_path.glob(".parts*"))
-
-
-def is_asleep(pid: int) -> bool:
-    """Tell whether a process was stopped by a signal."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 @pytest.fixture

@@ -24,12 +24,6 @@ from tests.gateway.publisher import Publisher
 pytestmark = pytest.mark.redis
 
 
-@pytest.fixture
-def publisher(client: redis.Redis) -> Publisher:
-    """A stream of windows."""
-    return Publisher(client)
-
-
 def test_a_quiet_night_is_stored_and_merged(
     client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
@@ -140,6 +140,25 @@ def create_admin(topic: KafkaTopic, reports: Reports) -> AdminClient:
         raise bad_option(topic, error) from None
     reports.ask(admin)
     return admin
+
+
+def create_reader(topic: KafkaTopic, reports: Reports) -> Consumer:
+    """Create what reads what is committed of a topic, from where it is assigned.
+
+    It says where a partition ends. Raises LogUnusable for a bad option.
+    """
+    options = {
+        "group.id": "tickthrottle",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_committed",
+        "error_cb": reports,
+    }
+    try:
+        return Consumer(topic.client_options(options))
+    except KafkaException as error:
+        raise bad_option(topic, error) from None
 
 
 def bad_option(topic: KafkaTopic, error: KafkaException) -> LogUnusable:

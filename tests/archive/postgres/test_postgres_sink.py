@@ -2,7 +2,6 @@
 
 import json
 import random
-import signal
 import time
 from datetime import date
 from decimal import Decimal
@@ -26,14 +25,14 @@ from ingest.redis_keys import Keys
 from tests.archive.postgres.server import PASSWORD, PostgresServer
 from tests.archive.rig import (
     ISINS,
-    archive_process,
     archiving,
+    be_frozen,
+    be_killed,
     publish,
     settings_of,
     state_of,
     wait_until_stored,
 )
-from tests.archive.test_archiver import is_asleep
 from tests.conftest import eventually
 from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.publisher import Publisher
@@ -43,12 +42,6 @@ from tests.published import read_snapshots
 
 pytestmark = pytest.mark.redis
 NAME = "postgres"
-
-
-@pytest.fixture
-def publisher(client: redis.Redis) -> Publisher:
-    """A stream of windows."""
-    return Publisher(client)
 
 
 @pytest.fixture
@@ -123,13 +116,7 @@ def test_a_kill_at_any_step_leaves_no_double_row(
     server: PostgresServer,
     settings: ArchiveSettings,
 ) -> None:
-    publish(publisher, 2)
-    with archive_process(settings, crash_at=step) as process:
-        assert process.wait(120) == -signal.SIGKILL
-    client.delete(f"tt:lease:archive:{NAME}")
-    publish(publisher, 2)
-    with archiving(settings):
-        wait_until_stored(client, 4, NAME)
+    be_killed(settings, step, client, publisher)
     check_whole(client, server)
 
 
@@ -267,17 +254,7 @@ def test_an_archive_that_is_frozen_in_a_transaction_holds_up_nobody(
     settings: ArchiveSettings,
 ) -> None:
     """What it has locked is given back; when it goes on it ends."""
-    publish(publisher, 2)
-    frozen = archive_process(settings, step, signal_number=signal.SIGSTOP)
-    with frozen as first:
-        eventually(lambda: is_asleep(first.pid), 30)
-        client.delete(f"tt:lease:archive:{NAME}")
-        with archiving(settings) as ends:
-            publish(publisher, 2)
-            wait_until_stored(client, 4, NAME)
-            first.send_signal(signal.SIGCONT)
-            assert first.wait(60) != 0
-            assert ends == []
+    be_frozen(settings, step, client, publisher)
     check_whole(client, server)
 
 

@@ -3,7 +3,6 @@
 import itertools
 import json
 import random
-import signal
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -30,15 +29,15 @@ from tests.archive.bar_rig import (
     wait_until_bars_stored,
 )
 from tests.archive.rig import (
-    archive_process,
     archiving,
+    be_frozen,
+    be_killed,
     crash,
     publish,
     settings_of,
     state_of,
     wait_until_stored,
 )
-from tests.archive.test_archiver import is_asleep
 from tests.archive.topics.reading import Read, committed
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
@@ -54,12 +53,6 @@ NAME = "kafka"
 LEASE = f"tt:lease:archive:{NAME}"
 EVERY = 0, 2**53
 _numbers = itertools.count(1)
-
-
-@pytest.fixture
-def publisher(client: redis.Redis) -> Publisher:
-    """A stream of windows."""
-    return Publisher(client)
 
 
 def relaying(redis_url: str, folder: Path, broker: Broker) -> ArchiveSettings:
@@ -172,13 +165,7 @@ def test_a_kill_at_any_step_leaves_no_double_row(
     kafka: Broker,
     settings: ArchiveSettings,
 ) -> None:
-    publish(publisher, 2)
-    with archive_process(settings, crash_at=step) as process:
-        assert process.wait(120) == -signal.SIGKILL
-    client.delete(LEASE)
-    publish(publisher, 2)
-    with archiving(settings):
-        wait_until_stored(client, 4, NAME)
+    be_killed(settings, step, client, publisher)
     check_whole(client, kafka, settings)
 
 
@@ -202,17 +189,7 @@ def test_one_that_is_frozen_in_a_transaction_holds_up_nobody(
     client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
 ) -> None:
     """What it has begun is given up; when it goes on it ends."""
-    publish(publisher, 2)
-    frozen = archive_process(settings, "produced", signal_number=signal.SIGSTOP)
-    with frozen as first:
-        eventually(lambda: is_asleep(first.pid), 60)
-        client.delete(LEASE)
-        with archiving(settings) as ends:
-            publish(publisher, 2)
-            wait_until_stored(client, 4, NAME)
-            first.send_signal(signal.SIGCONT)
-            assert first.wait(60) != 0
-            assert ends == []
+    be_frozen(settings, "produced", client, publisher)
     check_whole(client, kafka, settings)
 
 
