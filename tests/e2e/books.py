@@ -213,7 +213,7 @@ def check_what_stands(
     for isin in chosen & account.days.keys():
         day = account.days[isin]
         found = oracles[isin].day(lambda one, day=day: window_of(one) > day.start_ms)
-        assert (day.sums, day.open) == found, isin
+        assert (day.sums, day.open) == found, (isin, day, found)
     total = account.ledger.total
     assert total.taken_back == sum(one.taken_back for one in oracles.values())
     assert total.unknown_target == sum(one.unknown for one in oracles.values())

@@ -135,12 +135,8 @@ class Rig:
     def wait_until_live(
         self, job: Running | None = None, within_s: float = PATIENCE_S, name: str = JOB
     ) -> None:
-        """Wait until a job has worked off its backlog.
-
-        A batch whose cancels name no trade looks through the whole log for them: on a
-        busy machine that may take seconds each time.
-        """
-        behind_ms = max(3 * self.window_ms, 20_000 if self.is_taking_back else 3_000)
+        """Wait until a job has worked off its backlog."""
+        behind_ms = max(3 * self.window_ms, 3_000)
 
         def check() -> bool:
             if job is not None:

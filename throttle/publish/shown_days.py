@@ -121,8 +121,8 @@ class ShownDays:
         others, starting = days_after(batch, days, self._begins)
         starting |= of_rows
         if taken is not None:
-            for isin in taken.restated:
-                day = taken.restated_day(isin, others[isin])
+            theirs = {isin: others[isin] for isin in taken.restated}
+            for isin, day in taken.days_without(theirs).items():
                 others[isin], starting[end_ms, isin] = day, STARTS + day.text()
         columns = pa.concat_tables([going_on, begun]).combine_chunks()
         return BatchDays(columns, others, starting, self)

@@ -2,11 +2,11 @@
 
 import time
 
-MOST_ENTRIES = 2_000_000
+MOST_ENTRIES = 500_000
 """So many entries of the log are read in a minute: some two seconds."""
 
-LEAST_ENTRIES = 100_000
-"""So many may be read for a batch, whatever was read for others."""
+LEAST_ENTRIES = 30_000
+"""So many may be read for a batch, whatever was read for others: 0.1 s."""
 
 
 class EntryBudget:

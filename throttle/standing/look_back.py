@@ -1,17 +1,20 @@
-"""The entries of some instruments, read from the log backwards, as far as is needed."""
+"""The entries of some instruments, read from the log backwards, as far as is needed.
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+Each step back says what it still wants, and only what may be that is taken apart.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ingest.trade import Trade
-from ingest.tradelog.contract import Chunk, Head, Ranges, Tail
+from ingest.tradelog.contract import Chunk, Ranges
 from throttle.contract.cut import Cut
+from throttle.standing.searched_log import EVERYTHING, PastLog, SearchedLog, Wanted
 from throttle.standing.settled import LoggedTrade
-from throttle.window.checked_rows import joined, select, trade_rows
+from throttle.window.checked_rows import joined, trade_rows
 from throttle.window.decoder import find_decoder
 from throttle.window.row_schema import CANCEL_PREFIX, NOT_LAST_PREFIX, REFUSED_PREFIX
 
@@ -22,18 +25,8 @@ after a step that had too many entries a quarter as far.
 
 _TIMES_FURTHER = 4
 
-
-class PastLog(Protocol):
-    """What looking back asks of a log (``LogReader``)."""
-
-    def head(self) -> Head:
-        """Return where the log begins."""
-
-    def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:
-        """Return where the log stands, seen from a boundary."""
-
-    def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
-        """Yield the entries with ``after < position <= upto``, by partition."""
+_TAKEN_APART = 5
+"""An entry that is taken apart takes as long as so many that are only read."""
 
 
 class EntryRules(NamedTuple):
@@ -49,12 +42,26 @@ class EntryRules(NamedTuple):
     decoder: str
     is_scattered: bool
 
+    def searched_log(self, most_bytes: int = 0) -> SearchedLog:
+        """Return the log as it is searched, with so many bytes of it kept."""
+        is_text = find_decoder(self.decoder) is None
+        return SearchedLog(
+            self.open_log, self.max_entry_bytes, is_text=is_text, most_bytes=most_bytes
+        )
+
+    def partitions_of(self, named: Collection[int], cut: Cut) -> Collection[int]:
+        """Return where trades of an instrument may be, of which entries are in some.
+
+        A log of Redis has an instrument's entries in one partition.
+        """
+        return cut.partitions if self.is_scattered else named
+
 
 class LookBack:
     """What the log holds of some ``isins`` before a cut, back to ``from_ms``.
 
     ``is_whole`` says that the log holds nothing older. So many entries may be read yet
-    as are ``left``.
+    as are ``left``. Of what a step back did not want, it holds only what is newer.
     """
 
     def __init__(
@@ -65,19 +72,21 @@ class LookBack:
         end: Cut,
         partitions: Collection[int],
         most: int,
+        log: SearchedLog | None = None,
     ) -> None:
         """Read what is between two cuts. Raises what reading the log raises.
 
-        Of what is before, so many entries of these partitions are read at ``most``.
+        Of what is before, so many entries of these partitions are read at ``most``, in
+        a ``log`` that keeps what it reads, if there is one.
         """
         self.rules = rules
         self.entries: dict[str, list[LoggedTrade]] = {isin: [] for isin in isins}
         self.from_ms = start.end_ms
         self.is_whole = False
-        self._isins = frozenset(isins)
+        self._wanted: Wanted = dict.fromkeys(isins, EVERYTHING)
         self._end = end
-        self._log = rules.open_log()
-        self._oldest_ms = self._log.head().oldest_ms
+        self._log = log or rules.searched_log()
+        self._oldest_ms = self._log.open().head().oldest_ms
         self._span_ms = FIRST_SPAN_MS
         self.left: float = inf
         self._decode = find_decoder(rules.decoder)
@@ -93,7 +102,8 @@ class LookBack:
     def has_all_of(self, one: LoggedTrade) -> bool:
         """Tell whether it has every entry whose trade is as new as one, or newer.
 
-        No trade is further than ``max_ahead_ms`` ahead of its entry's stamp.
+        That is, of those that each step back wanted. No trade is further than
+        ``max_ahead_ms`` ahead of its entry's stamp.
         """
         oldest_ms = self.from_ms + self.rules.max_ahead_ms
         return self.is_whole or one.trade.time_us > 1_000 * oldest_ms
@@ -105,7 +115,14 @@ class LookBack:
 
     def is_of(self, isins: Collection[str], partitions: Collection[int]) -> bool:
         """Tell whether it holds what there is of these instruments, in these."""
-        return self._isins.issuperset(isins) and self._upto.keys() == set(partitions)
+        return self.entries.keys() >= set(isins) and self._upto.keys() == set(
+            partitions
+        )
+
+    def learn(self, isin: str, entries: Iterable[LoggedTrade], end: Cut) -> None:
+        """Take in what another one has read of an instrument, up to a later cut."""
+        self.entries[isin] += entries
+        self._end = end
 
     def advance(self, end: Cut) -> None:
         """Read on up to a later cut. Raises what reading the log raises."""
@@ -119,18 +136,21 @@ class LookBack:
         finally:
             self.left = left
 
-    def extend(self) -> bool:
+    def extend(self, wanted: Wanted | None = None) -> bool:
         """Read a step further back; False if there is no more, or enough was read.
 
+        What is ``wanted`` was wanted at each step before (None: the same as there).
         Raises what reading the log raises.
         """
         if self.is_whole or self.left <= 0:
             return False
+        if wanted is not None:
+            self._wanted = wanted
         from_ms = self.from_ms - self._span_ms
         is_last = self._oldest_ms is None or from_ms <= self._oldest_ms
         after = dict.fromkeys(self._upto, -1)
         if not is_last:
-            tail = self._log.tail(from_ms, [*self._upto])
+            tail = self._log.open().tail(from_ms, [*self._upto])
             after |= dict(zip(tail.partitions, tail.positions, strict=True))
         if not self._read({p: (after[p], upto) for p, upto in self._upto.items()}):
             self._span_ms = max(self._span_ms // _TIMES_FURTHER, 1)
@@ -142,43 +162,42 @@ class LookBack:
 
     def _read(self, ranges: Ranges) -> bool:
         """Keep what is in some ranges, nothing if that is more than may be read."""
-        found: list[tuple[str, LoggedTrade]] = []
-        for partition, chunk in self._log.read(ranges):
-            self.left -= len(chunk)
+        found: list[tuple[int, Chunk]] = []
+        for partition, chunks, read in self._log.search(ranges, self._wanted):
+            self.left -= read + _TAKEN_APART * sum(map(len, chunks))
             if self.left < 0:
                 return False
-            found += self._of_instruments(partition, chunk)
-        for isin, entry in found:
-            self.entries[isin].append(entry)
+            found += ((partition, chunk) for chunk in chunks)
+        if found:
+            for isin, entry in self._wanted_of(found):
+                self.entries[isin].append(entry)
         return True
 
-    def _of_instruments(
-        self, partition: int, chunk: Chunk
+    def _wanted_of(
+        self, found: Sequence[tuple[int, Chunk]]
     ) -> Iterator[tuple[str, LoggedTrade]]:
-        if self._decode is None:
-            # Text may be written with escapes, too.
-            names = "|".join([*sorted(self._isins), r"\\u"])
-            chunk = select(chunk, pc.match_substring_regex(chunk.payloads, names))
-        if not len(chunk):
-            return
+        """Take entries apart, all at once, and yield those that are wanted."""
+        wanted = self._wanted
         rows = trade_rows(
-            *joined([(partition, chunk)]),
+            *joined(found),
             *(0, self._end.end_ms, self.rules.max_ahead_ms),
             *(self._decode, self.rules.max_entry_bytes),
             every_trade=True,
         )
-        columns = ("key", "append_time", "position", "payload")
+        columns = ("partition", "key", "append_time", "position", "payload")
         times = rows["append_time"].cast(pa.int64())
         lists = (times if n == "append_time" else rows[n] for n in columns)
-        for key, append_us, position, payload in zip(
+        for partition, key, append_us, position, payload in zip(
             *(column.to_pylist() for column in lists), strict=True
         ):
             isin = key.removeprefix(NOT_LAST_PREFIX).removeprefix(CANCEL_PREFIX)
-            if isin.startswith(REFUSED_PREFIX) or isin not in self._isins:
+            if isin.startswith(REFUSED_PREFIX) or isin not in wanted:
                 continue
             place = append_us // 1_000, partition, position
             trade = Trade.from_wire(payload)
             # A correction is there twice: as a trade, and as what takes one back.
             if key.startswith(CANCEL_PREFIX) and trade.is_trade:
                 continue
-            yield isin, LoggedTrade(*place, trade)
+            numbers = wanted[isin]
+            if not numbers or trade.seq in numbers or trade.takes_back in numbers:
+                yield isin, LoggedTrade(*place, trade)

@@ -4,7 +4,7 @@ With the batch's last window an instrument shows its newest trade that stands. T
 be of a window long before; the trade that the row would have shown is superseded then.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from throttle.contract.ledger import NOTHING, Turnover
@@ -12,7 +12,8 @@ from throttle.contract.row_sums import Amounts
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import NO_VERSION, REVISION_CHARS
 from throttle.standing.look_back import LookBack
-from throttle.standing.settled import LoggedTrade, Settled, settle
+from throttle.standing.searched_log import EVERYTHING, Wanted
+from throttle.standing.settled import LoggedTrade, Settled, settle, targets_of
 from throttle.window.batch import (
     Batch,
     BatchWindow,
@@ -44,22 +45,31 @@ NOTHING_RESTATED: Mapping[str, Restated] = {}
 
 def settle_batch(batch: Batch, look: LookBack) -> dict[str, Settled]:
     """Look back until it is known what stands, or the log, or the bound, ends."""
-    while True:
-        settled = {isin: settle(found) for isin, found in look.entries.items()}
-        if all(_is_known(batch, one, look) for one in settled.values()):
-            return settled
-        if not look.extend():
-            return settled
+    settled = {isin: settle(found) for isin, found in look.entries.items()}
+    while wanted := _wanted(batch, settled, look):
+        if not look.extend(wanted):
+            break
+        settled |= {isin: settle(look.entries[isin]) for isin in wanted}
+    return settled
 
 
-def _is_known(batch: Batch, settled: Settled, look: LookBack) -> bool:
-    """Tell whether what is older cannot change what is taken back, and the newest."""
-    if any(_is_of(batch, entry) for entry in settled.unknown):
-        return False
-    # A trade may be in the log more than once, and its number be that of others.
-    taken_back = (one.trade for one in settled.taken_back if _is_of(batch, one.by))
-    newest = settled.newest
-    return newest is not None and all(map(look.has_all_of, (newest, *taken_back)))
+def _wanted(batch: Batch, settled: Mapping[str, Settled], look: LookBack) -> Wanted:
+    """Return what could change the newest trade, or what the batch takes back.
+
+    Once the newest one is known, that is what has the number of such a trade: it may be
+    in the log more than once, and its number be that of others.
+    """
+    wanted: dict[str, Collection[int]] = {}
+    for isin, of_it in settled.items():
+        newest = of_it.newest
+        if newest is None or not look.has_all_of(newest):
+            wanted[isin] = EVERYTHING
+            continue
+        found = (one for one in of_it.taken_back if not look.has_all_of(one.trade))
+        asking = [*of_it.unknown, *(one.by for one in found)]
+        if numbers := targets_of(one for one in asking if _is_of(batch, one)):
+            wanted[isin] = numbers
+    return wanted
 
 
 def restate(

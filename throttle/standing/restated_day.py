@@ -20,53 +20,54 @@ from throttle.window.traded import FirstTrade
 _NOTHING = Amounts(0, 0, None, None)
 
 
-def restated_day(
-    isin: str, day: DaySoFar, of_it: Restated, look: LookBack, window_ms: int
-) -> DaySoFar:
-    """Return the day of an instrument, which has all trades of the batch, without
-    those that it takes back.
+def day_without(
+    day: DaySoFar, of_it: Restated, window_ms: int
+) -> tuple[DaySoFar, bool]:
+    """Return the day of an instrument, which has all trades of the batch, without those
+    that it takes back; and whether one of them may have made its range or open.
     """
-
-    def is_of_day(one: LoggedTrade) -> bool:
-        window_begin_ms = one.append_ms - one.append_ms % window_ms
-        return window_begin_ms >= day.start_ms
-
-    taken_back = [one for one in of_it.taken_back if is_of_day(one)]
+    gone = [one for one in of_it.taken_back if _is_since(day.start_ms, one, window_ms)]
     amounts = day.sums.amounts
-    if amounts is None or not taken_back:
-        return day
-    number = day.sums.trades - len(taken_back)
-    gone = reduce(Amounts.fold, (one.amounts for one in taken_back))
+    if amounts is None or not gone:
+        return day, False
+    less = reduce(Amounts.fold, (one.amounts for one in gone))
     left = amounts._replace(
-        volume=amounts.volume - gone.volume, value=amounts.value - gone.value
+        volume=amounts.volume - less.volume, value=amounts.value - less.value
     )
-    may_differ = gone.high is not None and (
-        gone.high == amounts.high or gone.low == amounts.low
-    )
-    if not may_differ and day.first not in {one.version for one in taken_back}:
-        return day._replace(sums=RowSums(number, left))
+    is_edge = less.high == amounts.high or less.low == amounts.low
+    may_differ = (less.high is not None and is_edge) or day.first in {
+        one.version for one in gone
+    }
+    return day._replace(sums=RowSums(day.sums.trades - len(gone), left)), may_differ
+
+
+def day_of_trades(isin: str, day: DaySoFar, look: LookBack, window_ms: int) -> DaySoFar:
+    """Return a day with the range and the open of its trades that stand.
+
+    Raises what reading the log raises.
+    """
     while True:
         standing = [
-            one for one in settle(look.entries[isin]).standing if is_of_day(one)
+            one
+            for one in settle(look.entries[isin]).standing
+            if _is_since(day.start_ms, one, window_ms)
         ]
-        if len(standing) >= number or not look.extend():
+        if len(standing) >= day.sums.trades or not look.extend():
             break
-    if len(standing) != number:
-        return day._replace(sums=RowSums(number, left))
-    return _with_range(day, number, left, standing)
+    return day if len(standing) != day.sums.trades else _of_trades(day, standing)
 
 
-def _with_range(
-    day: DaySoFar, number: int, left: Amounts, standing: Sequence[LoggedTrade]
-) -> DaySoFar:
-    """Return a day with the range and the open of all its trades."""
+def _is_since(start_ms: int, one: LoggedTrade, window_ms: int) -> bool:
+    return one.append_ms - one.append_ms % window_ms >= start_ms
+
+
+def _of_trades(day: DaySoFar, standing: Sequence[LoggedTrade]) -> DaySoFar:
     every = reduce(Amounts.fold, (one.amounts for one in standing), _NOTHING)
-    left = left._replace(high=every.high, low=every.low)
     of_last = (one for one in standing if one.trade.updates.last)
     firsts = (FirstTrade(one.version, _price(one)) for one in of_last)
     first = min(firsts, key=lambda one: one.order, default=None)
     opened = (b"", b"") if first is None else first
-    return DaySoFar(day.start_ms, RowSums(number, left), *opened)
+    return DaySoFar(day.start_ms, RowSums(len(standing), every), *opened)
 
 
 def _price(one: LoggedTrade) -> bytes:

@@ -4,29 +4,45 @@ from collections.abc import Mapping
 
 from throttle.contract.day_so_far import DaySoFar
 from throttle.standing.entry_budget import EntryBudget
+from throttle.standing.kept_looks import KeptLooks
 from throttle.standing.look_back import EntryRules, LookBack
 from throttle.standing.restated import Restated, restate, settle_batch
-from throttle.standing.restated_day import restated_day
+from throttle.standing.restated_day import day_of_trades, day_without
+from throttle.standing.searched_log import MOST_BYTES
 from throttle.window.batch import Batch
 
 
 class TakenFromBatch:
     """A batch as it is to be published, and its instruments that are ``restated``."""
 
-    def __init__(self, batch: Batch, look: LookBack, window_ms: int) -> None:
+    def __init__(self, batch: Batch, look: LookBack, kept: KeptLooks) -> None:
         """Look back. Raises what reading the log raises."""
         self._look = look
-        self._window_ms = window_ms
+        self._kept = kept
         self.batch, restated = restate(batch, settle_batch(batch, look))
         self.restated: Mapping[str, Restated] = restated
 
-    def restated_day(self, isin: str, day: DaySoFar) -> DaySoFar:
-        """Return the day of an instrument without what the batch takes back.
+    def days_without(self, days: Mapping[str, DaySoFar]) -> dict[str, DaySoFar]:
+        """Return days of restated instruments without what the batch takes back.
 
         Raises what reading the log raises.
         """
-        of_it = self.restated[isin]
-        return restated_day(isin, day, of_it, self._look, self._window_ms)
+        rules, end = self._look.rules, self.batch.end
+        left, asked = {}, []
+        for isin, day in days.items():
+            left[isin], may_differ = day_without(
+                day, self.restated[isin], rules.window_ms
+            )
+            asked += [isin] if may_differ else []
+        if not asked:
+            return left
+        taking_back = self.batch.taking_back
+        theirs = {n: rules.partitions_of(taking_back[n], end) for n in asked}
+        for isin, look in self._kept.upto(end, theirs).items():
+            look.left = self._look.left
+            left[isin] = day_of_trades(isin, left[isin], look, rules.window_ms)
+            self._look.left = look.left
+        return left
 
 
 class TakingBack:
@@ -40,6 +56,9 @@ class TakingBack:
         """Take how the log is read."""
         self._rules = rules
         self._budget = EntryBudget()
+        self._log = rules.searched_log(MOST_BYTES)
+        self._kept = KeptLooks(rules, self._log)
+        self._last_look: LookBack | None = None
 
     def of(self, batch: Batch) -> TakenFromBatch | None:
         """Return what a batch takes back, None if nothing.
@@ -48,12 +67,16 @@ class TakingBack:
         """
         if not batch.taking_back:
             return None
+        if self._last_look is not None:
+            # The days of its batch were asked of it, too.
+            self._budget.leave(self._last_look.left)
+        look = self._look_back(batch)
+        self._last_look = look
+        return TakenFromBatch(batch, look, self._kept)
+
+    def _look_back(self, batch: Batch) -> LookBack:
         rules, cuts = self._rules, (batch.start, batch.end)
-        # A log of Redis has an instrument's entries in one partition.
         theirs = {p for some in batch.taking_back.values() for p in some}
-        partitions = batch.end.partitions if rules.is_scattered else theirs
+        partitions = rules.partitions_of(theirs, batch.end)
         most = self._budget.take()
-        look = LookBack(rules, batch.taking_back, *cuts, partitions, most)
-        taken = TakenFromBatch(batch, look, rules.window_ms)
-        self._budget.leave(look.left)
-        return taken
+        return LookBack(rules, batch.taking_back, *cuts, partitions, most, self._log)

@@ -23,9 +23,16 @@ from throttle.analytics.partials.partial_bars import (
 from throttle.analytics.partials.partial_options import CutRange
 from throttle.analytics.partials.partial_rule import PartialRule, PlacedTrades
 from throttle.standing.look_back import EntryRules, LookBack
-from throttle.standing.settled import LoggedTrade, TakenBack, settle
+from throttle.standing.searched_log import Wanted
+from throttle.standing.settled import (
+    LoggedTrade,
+    Settled,
+    TakenBack,
+    settle,
+    targets_of,
+)
 
-MOST_ENTRIES = 1_000_000
+MOST_ENTRIES = 250_000
 """So many entries of the log before a batch are read for it: about a second. A number,
 not a time: a batch that is read again takes back the same.
 """
@@ -55,22 +62,22 @@ def takings_of(
     Raises what reading the log raises.
     """
     of_all = {p for partitions in taking.values() for p in partitions}
-    partitions = part.end.partitions if rules.is_scattered else of_all
+    partitions = rules.partitions_of(of_all, part.end)
     look = LookBack(rules, taking, part.start, part.end, partitions, MOST_ENTRIES)
-    while True:
-        settled = [settle(found) for found in look.entries.values()]
-        unknown = [
-            one for of_it in settled for one in of_it.unknown if _is_own(one, part)
-        ]
-        found = [
-            one
-            for of_it in settled
-            for one in of_it.taken_back
-            if _is_own(one.by, part)
-        ]
-        is_known = not unknown and all(look.has_all_of(one.trade) for one in found)
-        if is_known or not look.extend():
+    settled = {isin: settle(found) for isin, found in look.entries.items()}
+    while wanted := _wanted(settled, look, part):
+        if not look.extend(wanted):
             break
+        settled |= {isin: settle(look.entries[isin]) for isin in wanted}
+    unknown = [
+        one for of_it in settled.values() for one in of_it.unknown if _is_own(one, part)
+    ]
+    found = [
+        one
+        for of_it in settled.values()
+        for one in of_it.taken_back
+        if _is_own(one.by, part)
+    ]
     counted = [one for one in found if one.trade.append_ms >= part.since_ms]
     which, placed, may_change = placed_takings(counted, rule)
     own = zip(which, may_change.to_pylist(), strict=True)
@@ -94,6 +101,17 @@ def placed_takings(
     place = placed.trades.column_names.index("append_ms")
     later = placed.trades.set_column(place, "append_ms", append_ms)
     return which, placed, pc.and_(placed.in_time, rule.place(later).in_time)
+
+
+def _wanted(settled: Mapping[str, Settled], look: LookBack, part: CutRange) -> Wanted:
+    """Return the numbers of what is taken back and was not found yet, or not all."""
+    wanted: dict[str, Collection[int]] = {}
+    for isin, of_it in settled.items():
+        found = (one for one in of_it.taken_back if not look.has_all_of(one.trade))
+        asking = (*of_it.unknown, *(one.by for one in found))
+        if numbers := targets_of(one for one in asking if _is_own(one, part)):
+            wanted[isin] = numbers
+    return wanted
 
 
 def _is_own(entry: LoggedTrade, part: CutRange) -> bool:
