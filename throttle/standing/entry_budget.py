@@ -3,10 +3,10 @@
 import time
 
 MOST_ENTRIES = 500_000
-"""So many entries of the log are read in a minute: some two seconds."""
+"""So many entries of the log are read in a minute: some five seconds."""
 
 LEAST_ENTRIES = 30_000
-"""So many may be read for a batch, whatever was read for others: 0.1 s."""
+"""So many may be read for a batch, whatever was read for others: 0.3 s."""
 
 
 class EntryBudget:

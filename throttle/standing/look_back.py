@@ -3,29 +3,27 @@
 Each step back says what it still wants, and only what may be that is taken apart.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable
 from math import inf
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from ingest.trade import Trade
 from ingest.tradelog.contract import Chunk, Ranges
 from throttle.contract.cut import Cut
 from throttle.standing.searched_log import EVERYTHING, PastLog, SearchedLog, Wanted
 from throttle.standing.settled import LoggedTrade
-from throttle.window.checked_rows import joined, trade_rows
+from throttle.window.checked_rows import trade_rows
 from throttle.window.decoder import find_decoder
-from throttle.window.row_schema import CANCEL_PREFIX, NOT_LAST_PREFIX, REFUSED_PREFIX
 
 FIRST_SPAN_MS = 4_000
-"""How far back the first step goes; each further one goes four times as far, and one
-after a step that had too many entries a quarter as far.
+"""How far back the first step goes at least; each further one goes four times as far,
+and one after a step that had too many entries a quarter as far.
 """
 
 _TIMES_FURTHER = 4
 
-_TAKEN_APART = 5
+_TAKEN_APART = 2
 """An entry that is taken apart takes as long as so many that are only read."""
 
 
@@ -44,10 +42,16 @@ class EntryRules(NamedTuple):
 
     def searched_log(self, most_bytes: int = 0) -> SearchedLog:
         """Return the log as it is searched, with so many bytes of it kept."""
-        is_text = find_decoder(self.decoder) is None
-        return SearchedLog(
-            self.open_log, self.max_entry_bytes, is_text=is_text, most_bytes=most_bytes
-        )
+        decode = find_decoder(self.decoder)
+
+        def check(partition: int, chunk: Chunk, end_ms: int) -> pa.Table:
+            return trade_rows(
+                *(chunk, partition, 0, end_ms),
+                *(self.max_ahead_ms, decode, self.max_entry_bytes),
+                every_trade=True,
+            )
+
+        return SearchedLog(self.open_log, check, most_bytes)
 
     def partitions_of(self, named: Collection[int], cut: Cut) -> Collection[int]:
         """Return where trades of an instrument may be, of which entries are in some.
@@ -89,7 +93,6 @@ class LookBack:
         self._oldest_ms = self._log.open().head().oldest_ms
         self._span_ms = FIRST_SPAN_MS
         self.left: float = inf
-        self._decode = find_decoder(rules.decoder)
         self._upto = {p: start.position(p) for p in sorted(partitions)}
         self._read({p: (upto, end.position(p)) for p, upto in self._upto.items()})
         self.left = most
@@ -146,12 +149,13 @@ class LookBack:
             return False
         if wanted is not None:
             self._wanted = wanted
+        # Looks that begin near each other take their steps at the same times.
         from_ms = self.from_ms - self._span_ms
+        from_ms -= from_ms % self._span_ms
         is_last = self._oldest_ms is None or from_ms <= self._oldest_ms
         after = dict.fromkeys(self._upto, -1)
         if not is_last:
-            tail = self._log.open().tail(from_ms, [*self._upto])
-            after |= dict(zip(tail.partitions, tail.positions, strict=True))
+            after |= self._log.before(from_ms, self._upto)
         if not self._read({p: (after[p], upto) for p, upto in self._upto.items()}):
             self._span_ms = max(self._span_ms // _TIMES_FURTHER, 1)
             return False
@@ -162,42 +166,12 @@ class LookBack:
 
     def _read(self, ranges: Ranges) -> bool:
         """Keep what is in some ranges, nothing if that is more than may be read."""
-        found: list[tuple[int, Chunk]] = []
-        for partition, chunks, read in self._log.search(ranges, self._wanted):
-            self.left -= read + _TAKEN_APART * sum(map(len, chunks))
+        found: list[LoggedTrade] = []
+        for some in self._log.search(ranges, self._wanted, self._end.end_ms):
+            self.left -= some.read + _TAKEN_APART * len(some.entries)
             if self.left < 0:
                 return False
-            found += ((partition, chunk) for chunk in chunks)
-        if found:
-            for isin, entry in self._wanted_of(found):
-                self.entries[isin].append(entry)
+            found += some.entries
+        for entry in found:
+            self.entries[entry.trade.isin].append(entry)
         return True
-
-    def _wanted_of(
-        self, found: Sequence[tuple[int, Chunk]]
-    ) -> Iterator[tuple[str, LoggedTrade]]:
-        """Take entries apart, all at once, and yield those that are wanted."""
-        wanted = self._wanted
-        rows = trade_rows(
-            *joined(found),
-            *(0, self._end.end_ms, self.rules.max_ahead_ms),
-            *(self._decode, self.rules.max_entry_bytes),
-            every_trade=True,
-        )
-        columns = ("partition", "key", "append_time", "position", "payload")
-        times = rows["append_time"].cast(pa.int64())
-        lists = (times if n == "append_time" else rows[n] for n in columns)
-        for partition, key, append_us, position, payload in zip(
-            *(column.to_pylist() for column in lists), strict=True
-        ):
-            isin = key.removeprefix(NOT_LAST_PREFIX).removeprefix(CANCEL_PREFIX)
-            if isin.startswith(REFUSED_PREFIX) or isin not in wanted:
-                continue
-            place = append_us // 1_000, partition, position
-            trade = Trade.from_wire(payload)
-            # A correction is there twice: as a trade, and as what takes one back.
-            if key.startswith(CANCEL_PREFIX) and trade.is_trade:
-                continue
-            numbers = wanted[isin]
-            if not numbers or trade.seq in numbers or trade.takes_back in numbers:
-                yield isin, LoggedTrade(*place, trade)

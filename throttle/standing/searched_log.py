@@ -1,7 +1,8 @@
-"""The log as looking back reads it: what may be wanted is found, what was read is kept.
+"""The log as looking back reads it: what is wanted is found, what was read is kept.
 
-To read an entry takes 4 µs, to take it apart 20 µs, to search one that is kept 0.3 µs.
-Batches that take trades back follow each other, and look at the same part of the log.
+To read and check an entry takes 9 µs, to take it apart 10, to search one that is kept
+0.1. Batches that take trades back follow each other, and look at the same part of the
+log.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -11,9 +12,10 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingest.trade import Trade
 from ingest.tradelog.contract import Chunk, Head, Ranges, Tail
-from throttle.window.checked_rows import joined, select
-from throttle.window.vector_check import has_wire_form, isins, numbers
+from throttle.standing.settled import LoggedTrade
+from throttle.window.row_schema import CANCEL_PREFIX, NOT_LAST_PREFIX, REFUSED_PREFIX
 
 EVERYTHING: Collection[int] = ()
 """Of an instrument whose trades are wanted whatever their numbers are."""
@@ -23,12 +25,22 @@ Wanted = Mapping[str, Collection[int]]
 corrects or cancels such a number is wanted, too.
 """
 
-MOST_BYTES = 64 * 1024 * 1024
-"""So much text of entries is kept, the newest: some 600,000."""
+MOST_BYTES = 96 * 1024 * 1024
+"""So many bytes of entries are kept, the newest: some 600,000 entries."""
 
 _MOST_OF_PIECE = 65_536
-_MOST_NUMBERS = 200
-"""So many numbers are looked for in text; a pattern of more takes far too long."""
+_MOST_TIMES = 1_000
+_ENTRY = pa.schema(
+    [
+        ("isin", pa.string()),
+        ("number", pa.int64()),
+        ("target", pa.int64()),
+        ("append_ms", pa.int64()),
+        ("position", pa.int64()),
+        ("payload", pa.binary()),
+    ]
+)
+"""A trade, or what takes one back; ``target`` is the number that it takes back."""
 
 
 class PastLog(Protocol):
@@ -45,47 +57,59 @@ class PastLog(Protocol):
 
 
 class Found(NamedTuple):
-    """Entries of a partition that may be wanted, never too few, some too many.
+    """Entries that are wanted, and how many of the log were ``read`` for it.
 
-    So many were ``read`` for it; what was kept from before does not count.
+    What was kept from before does not count.
     """
 
-    partition: int
-    chunks: list[Chunk]
+    entries: list[LoggedTrade]
     read: int
 
 
 class SearchedLog:
     """A log that keeps at most so many bytes of what was read, the newest.
 
-    With ``is_text`` entries are JSON of one trade each; of others all may be wanted.
+    ``check`` returns the rows of a partition's chunk (``trade_rows``, of every trade).
     """
 
     def __init__(
         self,
         open_log: Callable[[], PastLog],
-        max_entry_bytes: int,
-        *,
-        is_text: bool,
+        check: Callable[[int, Chunk, int], pa.Table],
         most_bytes: int = 0,
     ) -> None:
-        """Take how the log is opened; begin with nothing."""
+        """Begin with nothing."""
         self.open = open_log
-        self._max_entry_bytes = max_entry_bytes
-        self._is_text = is_text
+        self._check = check
         self._most_bytes = most_bytes
         self._pieces: dict[int, list[_Piece]] = {}
+        self._before: dict[int, dict[int, int]] = {}
 
-    def search(self, ranges: Ranges, wanted: Wanted) -> Iterator[Found]:
-        """Yield what may be wanted, ``after < position <= upto``, by partition.
+    def before(self, time_ms: int, partitions: Collection[int]) -> Mapping[int, int]:
+        """Return the positions of the last entries before a time that is over.
 
         Raises what reading the log raises.
+        """
+        if len(self._before) >= _MOST_TIMES:
+            self._before.clear()
+        known = self._before.setdefault(time_ms, {})
+        if unknown := [p for p in partitions if p not in known]:
+            tail = self.open().tail(time_ms, unknown)
+            known.update(zip(tail.partitions, tail.positions, strict=True))
+        return {p: known[p] for p in partitions}
+
+    def search(self, ranges: Ranges, wanted: Wanted, end_ms: int) -> Iterator[Found]:
+        """Yield what is wanted, ``after < position <= upto``, by partition.
+
+        What is read for it counts as appended before ``end_ms``. Raises what reading
+        the log raises.
         """
         holes = {}
         for p, (after, upto) in ranges.items():
             pieces = self._pieces.get(p, ())
             over = [one for one in pieces if one.after < upto and after < one.upto]
-            yield from (Found(p, one.search(after, upto, wanted), 0) for one in over)
+            for piece in over:
+                yield Found([*piece.search(p, (after, upto), wanted)], 0)
             edges = [after, *(edge for one in over for edge in one[:2]), upto]
             pairs = zip(edges[::2], edges[1::2], strict=True)
             holes[p] = [(begin, end) for begin, end in pairs if begin < end]
@@ -94,23 +118,12 @@ class SearchedLog:
             reading = {p: span for p, span in given if span is not None}
             at = {p: after for p, (after, _) in reading.items()}
             for p, chunk in self.open().read(reading):
-                piece = self._piece(at[p], chunk)
+                entries = _entries_of(self._check(p, chunk, end_ms))
+                piece = _Piece(at[p], chunk.upto, entries)
                 self._keep(p, piece)
-                yield Found(p, piece.search(*ranges[p], wanted), len(chunk))
+                yield Found([*piece.search(p, ranges[p], wanted)], len(chunk))
                 at[p] = chunk.upto
         self._forget()
-
-    def _piece(self, after: int, chunk: Chunk) -> "_Piece":
-        is_plain = pa.repeat(pa.scalar(False), len(chunk))
-        if self._is_text:
-            # What corrects another trade has no such form.
-            is_plain = has_wire_form(chunk.payloads, self._max_entry_bytes)
-        plain, odd = select(chunk, is_plain), select(chunk, pc.invert(is_plain))
-        names, seqs = pa.array([], pa.string()), pa.array([], pa.int64())
-        if len(plain):
-            names = isins(plain.payloads).cast(pa.string())
-            seqs = numbers(plain.payloads)[0]
-        return _Piece(after, chunk.upto, plain, names, seqs, odd, self._is_text)
 
     def _keep(self, partition: int, piece: "_Piece") -> None:
         """Keep a piece where it belongs, as one with its neighbours if they are small.
@@ -131,7 +144,7 @@ class SearchedLog:
     def _forget(self) -> None:
         """Forget the oldest pieces, as long as it is too much."""
         every = sorted(
-            (piece.newest_ms, partition, piece.size)
+            (piece.newest_ms, partition, piece.entries.nbytes)
             for partition, pieces in self._pieces.items()
             for piece in pieces
         )
@@ -144,82 +157,93 @@ class SearchedLog:
 
 
 class _Piece(NamedTuple):
-    """The entries of a partition with ``after < position <= upto``, to be searched.
-
-    ``plain`` ones are trades of the usual form that take nothing back, of these
-    instruments and with these numbers.
-    """
+    """The entries of a partition with ``after < position <= upto``, to be searched."""
 
     after: int
     upto: int
-    plain: Chunk
-    isins: pa.Array
-    numbers: pa.Array
-    odd: Chunk
-    is_text: bool
-
-    @property
-    def size(self) -> int:
-        """How many bytes its entries have."""
-        columns = (getattr(c, n) for c in (self.plain, self.odd) for n in _COLUMNS)
-        return sum(one.nbytes for one in (*columns, self.isins, self.numbers))
+    entries: pa.Table
 
     @property
     def newest_ms(self) -> int:
         """When its newest entry was appended, 0 if it has none."""
-        of_both = (self.plain.append_ms, self.odd.append_ms)
-        return max(pc.max(one).as_py() or 0 for one in of_both)
+        newest: int | None = pc.max(self.entries["append_ms"]).as_py()
+        return newest or 0
 
-    def __len__(self) -> int:
-        return len(self.plain) + len(self.odd)
-
-    def search(self, after: int, upto: int, wanted: Wanted) -> list[Chunk]:
-        """Return what may be wanted between two positions."""
-        values = {number for some in wanted.values() for number in some}
-        has_numbers = all(wanted.values())
-        is_it = _between(self.plain, after, upto)
-        names = pa.array(wanted, pa.string())
-        is_it = pc.and_(is_it, pc.is_in(self.isins, names))
-        if has_numbers:
-            of_them = pa.array(values, pa.int64())
-            is_it = pc.and_(is_it, pc.is_in(self.numbers, of_them))
-        odd = select(self.odd, _between(self.odd, after, upto))
-        if self.is_text:
-            odd = _matching(odd, sorted(wanted))
-            if has_numbers and len(values) <= _MOST_NUMBERS:
-                # Whole numbers have one form.
-                odd = _matching(odd, [f"[^0-9](?:{'|'.join(map(str, values))})[^0-9]"])
-        return [one for one in (select(self.plain, is_it), odd) if len(one)]
+    def search(
+        self, partition: int, span: tuple[int, int], wanted: Wanted
+    ) -> Iterator[LoggedTrade]:
+        """Yield what is wanted between two positions."""
+        entries = self.entries
+        after, upto = (pa.scalar(place, pa.int64()) for place in span)
+        is_it = pc.is_in(entries["isin"], pa.array(wanted, pa.string()))
+        is_it = pc.and_(is_it, pc.greater(entries["position"], after))
+        is_it = pc.and_(is_it, pc.less_equal(entries["position"], upto))
+        if all(wanted.values()):
+            every = {number for some in wanted.values() for number in some}
+            of_them = pa.array(every, pa.int64())
+            own, taken = (pc.is_in(entries[n], of_them) for n in ("number", "target"))
+            is_it = pc.and_(is_it, pc.or_(own, taken))
+        columns = (column.to_pylist() for column in entries.filter(is_it).columns)
+        for isin, number, target, append_ms, position, payload in zip(
+            *columns, strict=True
+        ):
+            numbers = wanted[isin]
+            if not numbers or number in numbers or target in numbers:
+                place = append_ms, partition, position
+                yield LoggedTrade(*place, Trade.from_wire(payload))
 
     def may_join(self, later: "_Piece", new: "_Piece") -> bool:
         """Tell whether it and the one that follows should be one, as one is new."""
-        size = len(self) + len(later)
-        is_worth_it = size <= min(3 * len(new) + 1, _MOST_OF_PIECE)
+        size = len(self.entries) + len(later.entries)
+        is_worth_it = size <= min(3 * len(new.entries) + 1, _MOST_OF_PIECE)
         return self.upto == later.after and is_worth_it
 
     def joined(self, later: "_Piece") -> "_Piece":
         """Return it and the one that follows as one."""
-        return _Piece(
-            self.after,
-            later.upto,
-            joined([(0, self.plain), (0, later.plain)])[0],
-            pa.concat_arrays([self.isins, later.isins]),
-            pa.concat_arrays([self.numbers, later.numbers]),
-            joined([(0, self.odd), (0, later.odd)])[0],
-            self.is_text,
-        )
+        entries = pa.concat_tables([self.entries, later.entries]).combine_chunks()
+        return _Piece(self.after, later.upto, entries)
 
 
-_COLUMNS = ("positions", "append_ms", "payloads")
+def _entries_of(rows: pa.Table) -> pa.Table:
+    """Return what the checked rows of a chunk are, without what was refused.
+
+    A correction has two rows, as a trade and as what takes one back, and is one entry.
+    """
+    is_taking = pc.starts_with(rows["key"], CANCEL_PREFIX)
+    trades = _without_prefix(rows.filter(pc.invert(is_taking)), NOT_LAST_PREFIX)
+    is_refused = pc.starts_with(trades["key"], REFUSED_PREFIX)
+    trades = trades.filter(pc.invert(is_refused))
+    targets: dict[tuple[str, int, int], int | None] = {}
+    taking = _without_prefix(rows.filter(is_taking), CANCEL_PREFIX)
+    cancels, of_cancels = [], []
+    columns = (taking[name].to_pylist() for name in ("position", "payload"))
+    for place, (position, payload) in enumerate(zip(*columns, strict=True)):
+        trade = Trade.from_wire(payload)
+        if trade.is_trade:
+            targets[trade.isin, trade.seq, position] = trade.takes_back
+        else:
+            cancels.append(place)
+            of_cancels.append(trade.takes_back)
+    own: list[int | None] | None = None
+    if targets:
+        columns = (trades[name].to_pylist() for name in ("key", "seq", "position"))
+        own = [targets.get(key) for key in zip(*columns, strict=True)]
+    tables = (
+        _table_of(trades, [None] * len(trades) if own is None else own),
+        _table_of(taking.take(pa.array(cancels, pa.int64())), of_cancels),
+    )
+    return pa.concat_tables(tables).combine_chunks()
 
 
-def _between(chunk: Chunk, after: int, upto: int) -> pa.Array:
-    after_it = pc.greater(chunk.positions, pa.scalar(after, pa.int64()))
-    upto_it = pc.less_equal(chunk.positions, pa.scalar(upto, pa.int64()))
-    return pc.and_(after_it, upto_it)
+def _table_of(rows: pa.Table, targets: Sequence[int | None]) -> pa.Table:
+    append_ms = pc.divide(rows["append_time"].cast(pa.int64()), 1_000)
+    columns = (rows["position"], rows["payload"])
+    of_each = (rows["key"], rows["seq"], pa.array(targets, pa.int64()), append_ms)
+    return pa.table([*of_each, *columns], schema=_ENTRY)
 
 
-def _matching(chunk: Chunk, forms: Sequence[str]) -> Chunk:
-    """Return the entries of a chunk that match a form, or are written with escapes."""
-    pattern = "|".join([*forms, r"\\u"])
-    return select(chunk, pc.match_substring_regex(chunk.payloads, pattern))
+def _without_prefix(rows: pa.Table, prefix: str) -> pa.Table:
+    keys = rows["key"]
+    rest = pc.utf8_slice_codeunits(keys, len(prefix))
+    plain = pc.if_else(pc.starts_with(keys, prefix), rest, keys)
+    return rows.set_column(rows.column_names.index("key"), "key", plain)

@@ -15,7 +15,6 @@ from ingest.tradelog.redis_log_writer import RedisLogWriter
 from tests.examples import many
 from tests.throttle.testing.tapes import is_one_server
 from throttle.contract.cut import Cut
-from throttle.standing import searched_log
 from throttle.standing.look_back import EntryRules, LookBack
 from throttle.standing.searched_log import EVERYTHING, SearchedLog
 from throttle.standing.settled import LoggedTrade
@@ -161,20 +160,21 @@ def test_what_lies_between_two_places(
     """In any order, with gaps: each entry once, as if nothing was kept."""
     time_us = time.time_ns() // 1_000
     reader = log_of(client, [(ISINS[0], one.payload(time_us)) for one in entered])
-    upto = reader.tail(time.time_ns() // 1_000_000 + 60_000).positions
+    now_ms = time.time_ns() // 1_000_000 + 60_000
+    upto = reader.tail(now_ms).positions
     [p] = (p for p, position in enumerate(upto) if position > 0)
     [(_, chunk)] = reader.read({p: (-1, upto[p])})
     positions = [-1, *chunk.positions.to_pylist()]
-    log = SearchedLog(lambda: reader, 65_536, is_text=True, most_bytes=most_bytes)
+    rules = EntryRules(lambda: reader, 2_000, AHEAD_MS, 65_536, "", is_scattered=False)
+    log = rules.searched_log(most_bytes)
     wanted = dict.fromkeys(ISINS, EVERYTHING)
     for one, other in spans:
         first, last = sorted((one, other))
         ranges = {p: (positions[first], positions[last])}
         found = [
-            position
-            for piece in log.search(ranges, wanted)
-            for some in piece.chunks
-            for position in some.positions.to_pylist()
+            entry.position
+            for some in log.search(ranges, wanted, now_ms)
+            for entry in some.entries
         ]
         assert sorted(found) == positions[first + 1 : last + 1]
 
@@ -194,23 +194,10 @@ def test_what_is_kept_is_not_read_again(client: redis.Redis) -> None:
         assert found(look, {2}) == []
         return 10**6 - look.left
 
-    size = sum(len(payload) for _, payload in entries)
-    kept, half = (rules.searched_log(most) for most in (2 * size, size))
+    size = 60 * len(entries) + sum(len(payload) for _, payload in entries)
+    kept, half = (rules.searched_log(most) for most in (2 * size, size // 2))
     assert [read(kept), read(kept)] == [30_000, 0]
     assert read(half) == 30_000
     assert 0 < read(half) < 30_000
     assert len(kept._pieces) == 1
     assert sum(map(len, kept._pieces.values())) <= 6
-
-
-def test_many_numbers_are_found_in_time(client: redis.Redis) -> None:
-    """Text of no usual form is not searched for them: that would take minutes."""
-    time_us = time.time_ns() // 1_000
-    odd = [Entry(ISINS[0], n, None, "other order").payload(time_us) for n in range(900)]
-    reader = log_of(client, [(ISINS[0], payload) for payload in odd])
-    now_ms = time.time_ns() // 1_000_000 + 60_000
-    cut = Cut(now_ms, reader.tail(now_ms).positions, (None, None))
-    rules = EntryRules(lambda: reader, 2_000, AHEAD_MS, 65_536, "", is_scattered=False)
-    numbers = {*range(searched_log._MOST_NUMBERS + 1), *range(10**6, 10**6 + 5_000)}
-    look = LookBack(rules, ISINS[:1], cut, cut, (0, 1), 10**6)
-    assert len(found(look, numbers)) == searched_log._MOST_NUMBERS + 1

@@ -33,7 +33,7 @@ from throttle.standing.settled import (
 )
 
 MOST_ENTRIES = 250_000
-"""So many entries of the log before a batch are read for it: about a second. A number,
+"""So many entries of the log before a batch are read for it: two seconds. A number,
 not a time: a batch that is read again takes back the same.
 """
 

@@ -153,7 +153,7 @@ def test_looking_back_goes_on_with_the_next_batch(
 ) -> None:
     """Little by little; what was found is not read again, so it stays right."""
     monkeypatch.setattr(entry_budget, "MOST_ENTRIES", 0)
-    monkeypatch.setattr(entry_budget, "LEAST_ENTRIES", 30)
+    monkeypatch.setattr(entry_budget, "LEAST_ENTRIES", 15)
     driver = driver_of("bars", analytics_batch_ms=1_000)
     driver.trade(A, "999", at_ms=100, seq=1)
     for seq in range(2, 40):
