@@ -97,6 +97,7 @@ class Archiver:
         )
         self._bars = LogCopy("bars", LogFollower(client, bar_log, LoggedBars.decode))
         self._copies: Sequence[LogCopy[Any]] = self._windows, self._bars
+        self._joined_with: int | None = None
         self._due_s = 0.0
         self._term = 0
         # Set by the tidier: something that was stored is not there any more.
@@ -302,7 +303,10 @@ class Archiver:
                 else window.instruments
                 for window in run
             ]
-            return build_tables(run, versions, self._versions.at, window_ms)
+            before = self._version_before()
+            tables = build_tables(run, versions, self._versions.at, window_ms, before)
+            self._joined_with = versions[-1]
+            return tables
 
         while True:
             try:
@@ -313,6 +317,16 @@ class Archiver:
             else:
                 self._table_outage.answered("archive")
                 return tables
+
+    def _version_before(self) -> int | None:
+        """Return with which instrument table the window before was joined.
+
+        After a start, with that of its end or a later one.
+        """
+        last = self._windows.last
+        if self._joined_with is None and last is not None:
+            return self._versions.version_at(last.last_ms)
+        return self._joined_with
 
     def _until_stored(self, call: Callable[[], T]) -> T:
         """Call until it succeeds; what may pass is waited for, and told."""

@@ -128,7 +128,8 @@ class StoredTables:
     """Windows and their rows, ready to be stored.
 
     ``unknown`` are the ISINs of rows without a master row, ``unknown_rows`` how many
-    rows that are.
+    rows that are. ``delisted`` are those that the instrument table does not have any
+    more with the last window.
     """
 
     product: ClassVar[Product] = "windows"
@@ -137,6 +138,7 @@ class StoredTables:
     rows: pa.Table
     unknown: tuple[str, ...]
     unknown_rows: int
+    delisted: tuple[str, ...] = ()
 
 
 def build_tables(
@@ -144,10 +146,12 @@ def build_tables(
     versions: Sequence[int],
     table_at: Callable[[int], Instruments],
     window_ms: int,
+    before: int | None = None,
 ) -> StoredTables:
     """Join windows with the instrument table, each at its version of it.
 
-    ``versions[i]`` is that of the i-th window. Raises BadWindow.
+    ``versions[i]`` is that of the i-th window, ``before`` that of the window before the
+    first, None if there is none. Raises BadWindow.
     """
     lines: list[bytes] = []
     counts: list[int] = []
@@ -171,7 +175,18 @@ def build_tables(
         rows.sort_by(SORTED_BY),
         tuple(sorted(missing)),
         sum(unknown.to_pylist()),
+        _delisted(before, versions[-1], table_at),
     )
+
+
+def _delisted(
+    before: int | None, now: int, table_at: Callable[[int], Instruments]
+) -> tuple[str, ...]:
+    if before is None or before == now:
+        return ()
+    listed = table_at(now)
+    gone = (entry.isin for entry in table_at(before) if listed.get(entry.isin) is None)
+    return tuple(gone)
 
 
 def _parse(

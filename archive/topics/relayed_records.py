@@ -41,14 +41,14 @@ Headers = list[tuple[str, str | bytes | None]]
 
 
 class Record(NamedTuple):
-    """A record, and which topic it is for.
+    """A record, and which topic it is for. Without a value its key is deleted.
 
     It has no time of its own: a broker takes what is older than it keeps for done with.
     """
 
     topic: str
     key: bytes
-    value: bytes
+    value: bytes | None
     headers: Headers
 
 
@@ -104,6 +104,7 @@ def read_entry(headers: Any) -> Segment:
 def _of_windows(tables: StoredTables) -> Iterator[Record]:
     """Yield rows, newest values, then windows: who sees a window has its rows."""
     yield from _of_rows(tables.rows)
+    yield from _of_delisted(tables)
     values = _objects(tables.windows, _WINDOW_NAMES)
     names = ("epoch", "offset", "window", "published")
     columns = (_plain(tables.windows[name]) for name in names)
@@ -127,6 +128,22 @@ def _of_rows(rows: pa.Table) -> Iterator[Record]:
         if price is not None:
             latest[isin] = row._replace(topic=LATEST_TOPIC)
     yield from latest.values()
+
+
+def _of_delisted(tables: StoredTables) -> Iterator[Record]:
+    """Yield what deletes the newest values of instruments that are not listed any more.
+
+    One that has been traded since then has a newer value.
+    """
+    if not tables.delisted:
+        return
+    rows = tables.rows
+    traded = set(rows["isin"].filter(pc.invert(rows["listed"])).to_pylist())
+    names = ("epoch", "offset", "window")
+    place = _place(*(_plain(tables.windows[name])[-1] for name in names))
+    for isin in tables.delisted:
+        if isin not in traded:
+            yield Record(LATEST_TOPIC, isin.encode(), None, place)
 
 
 def _of_bars(tables: StoredBars) -> Iterator[Record]:

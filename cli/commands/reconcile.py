@@ -31,7 +31,7 @@ _LOOKS = 5
 _END_OF_TIME_MS = 2**53
 
 
-@options_of(ThrottleSettings, "redis_url")
+@options_of(ThrottleSettings, "redis_url", "kafka_servers")
 def reconcile(
     *,
     acknowledged: Annotated[

@@ -11,10 +11,13 @@ from tests.kafka_broker.broker import Broker
 
 
 class Read(NamedTuple):
-    """A record: its key, its value with exact numbers, and its headers."""
+    """A record: its key, its value with exact numbers, and its headers.
+
+    One that deletes its key has no value.
+    """
 
     key: str
-    value: dict[str, Any]
+    value: Any
     headers: dict[str, str]
 
 
@@ -43,8 +46,9 @@ def committed(broker: Broker, topic: str) -> list[Read]:
                     break
                 if error is not None:
                     raise KafkaException(error)
-                value = json.loads(
-                    message.value(), parse_float=Decimal, parse_int=Decimal
+                encoded = message.value()
+                value = encoded and json.loads(
+                    encoded, parse_float=Decimal, parse_int=Decimal
                 )
                 headers = {n: v.decode() for n, v in message.headers() or ()}
                 key = (message.key() or b"").decode()

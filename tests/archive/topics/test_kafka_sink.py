@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import time
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -29,6 +30,7 @@ from tests.archive.bar_rig import (
     wait_until_bars_stored,
 )
 from tests.archive.rig import (
+    ISINS,
     archiving,
     be_frozen,
     be_killed,
@@ -46,6 +48,7 @@ from tests.kafka import options, produce
 from tests.kafka_broker.broker import Broker
 from tests.published import read_snapshots
 from tests.throttle.analytics.bars.bar_writer import BarWriter
+from throttle.contract.snapshot import Row
 
 pytestmark = [pytest.mark.redis, pytest.mark.kafka]
 
@@ -155,6 +158,40 @@ def test_a_restart_goes_on_from_what_is_there(
     with archiving(settings):
         eventually(lambda: state_of(client, NAME).epoch == "n3w")
     assert len(records(kafka, settings, "windows")) == 7
+
+
+def test_a_delisted_instrument_leaves_the_newest_values(
+    client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
+) -> None:
+    """With the next window, also over a restart; unless it is traded unlisted."""
+    listed = dict.fromkeys(ISINS[:4], "name")
+
+    def say_listed(*isins: str) -> None:
+        lines = "".join(f"{isin},{listed[isin]}\n" for isin in isins)
+        publisher.list_instruments("isin,name\n" + lines)
+
+    def publish_now(*rows: Row) -> int:
+        # Behind a change of the table, as of a job that knows of it.
+        publisher.publish_at(time.time_ns() // 1_000_000 + 1, *rows)
+        time.sleep(0.01)
+        return publisher.offset
+
+    say_listed(*ISINS[:4])
+    with archiving(settings):
+        first = [make_row(isin, "5", 1, 1) for isin in ISINS[:4]]
+        wait_until_stored(client, publish_now(*first), NAME)
+        say_listed(*ISINS[1:4])
+        wait_until_stored(client, publish_now(), NAME)
+    say_listed(ISINS[3])
+    publish_now(make_row(ISINS[1], "7", 9, 1))
+    with archiving(settings):
+        wait_until_stored(client, 3, NAME)
+        wait_until_stored(client, publish_now(), NAME)
+    found = records(kafka, settings, "latest")
+    deleted = [(r.key, r.headers["offset"]) for r in found if r.value is None]
+    assert deleted == [(ISINS[0], "2"), (ISINS[2], "3")]
+    last = {r.key: r.value and r.value["offset"] for r in found}
+    assert last == {ISINS[0]: None, ISINS[1]: 3, ISINS[2]: None, ISINS[3]: 1}
 
 
 @pytest.mark.parametrize("step", ["produced", "committed"])
