@@ -121,6 +121,11 @@ class KafkaLogReader:
         counts = tuple(position + 1 for position in positions)
         return Tail(clock_ms, partitions, positions, counts)
 
+    def before(self, time_ms: int, partitions: Sequence[int]) -> Mapping[int, int]:
+        """Return each partition's end before a time that is over."""
+        tail = self.tail(time_ms, partitions)
+        return dict(zip(tail.partitions, tail.positions, strict=True))
+
     def head(self) -> Head:
         """Return the append time of the oldest entry and what went before it."""
         starts, firsts = self._offsets.starts(), self._offsets.firsts_at(0)

@@ -159,6 +159,12 @@ class LogReader(Protocol):
         Of some partitions, all unless given.
         """
 
+    def before(self, time_ms: int, partitions: Sequence[int]) -> Mapping[int, int]:
+        """Return where entries end that were appended before a time that is over.
+
+        No entry is between the position of a partition and that time.
+        """
+
     def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
         """Yield the entries with ``after < position <= upto``, by partition, in chunks.
 

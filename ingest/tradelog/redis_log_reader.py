@@ -188,6 +188,10 @@ class RedisLogReader:
             ),
         )
 
+    def before(self, time_ms: int, partitions: Sequence[int]) -> Mapping[int, int]:
+        """Return where a time begins: positions tell it, nobody is asked."""
+        return dict.fromkeys(partitions, (time_ms << SEQUENCE_BITS) - 1)
+
     def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
         """Yield the entries with ``after < position <= upto``, by partition."""
         ranges = {p: span for p, span in ranges.items() if span[0] < span[1]}

@@ -75,6 +75,11 @@ class SyntheticLog:
         ends = (windows * self._share,) * len(partitions)
         return Tail(self._end_ms, partitions, ends, ends)
 
+    def before(self, time_ms: int, partitions: Sequence[int]) -> Mapping[int, int]:
+        """Return the positions at a time."""
+        tail = self.tail(time_ms, partitions)
+        return dict(zip(tail.partitions, tail.positions, strict=True))
+
     def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
         """Yield the entries with ``after < position <= upto``, a chunk a partition."""
         for partition, (after, upto) in ranges.items():

@@ -90,7 +90,6 @@ class LookBack:
         self._wanted: Wanted = dict.fromkeys(isins, EVERYTHING)
         self._end = end
         self._log = log or rules.searched_log()
-        self._oldest_ms = self._log.open().head().oldest_ms
         self._span_ms = FIRST_SPAN_MS
         self.left: float = inf
         self._upto = {p: start.position(p) for p in sorted(partitions)}
@@ -152,7 +151,8 @@ class LookBack:
         # Looks that begin near each other take their steps at the same times.
         from_ms = self.from_ms - self._span_ms
         from_ms -= from_ms % self._span_ms
-        is_last = self._oldest_ms is None or from_ms <= self._oldest_ms
+        oldest_ms = self._log.oldest_ms()
+        is_last = oldest_ms is None or from_ms <= oldest_ms
         after = dict.fromkeys(self._upto, -1)
         if not is_last:
             after |= self._log.before(from_ms, self._upto)

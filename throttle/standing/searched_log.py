@@ -5,15 +5,17 @@ To read and check an entry takes 9 µs, to take it apart 10, to search one that 
 log.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from math import inf
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.trade import Trade
-from ingest.tradelog.contract import Chunk, Head, Ranges, Tail
+from ingest.tradelog.contract import Chunk, Head, Ranges
 from throttle.standing.settled import LoggedTrade
 from throttle.window.row_schema import CANCEL_PREFIX, NOT_LAST_PREFIX, REFUSED_PREFIX
 
@@ -30,6 +32,7 @@ MOST_BYTES = 96 * 1024 * 1024
 
 _MOST_OF_PIECE = 65_536
 _MOST_TIMES = 1_000
+_OLDEST_KNOWN_S = 10.0
 _ENTRY = pa.schema(
     [
         ("isin", pa.string()),
@@ -49,8 +52,8 @@ class PastLog(Protocol):
     def head(self) -> Head:
         """Return where the log begins."""
 
-    def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:
-        """Return where the log stands, seen from a boundary."""
+    def before(self, time_ms: int, partitions: Sequence[int]) -> Mapping[int, int]:
+        """Return where entries end that were appended before a time that is over."""
 
     def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
         """Yield the entries with ``after < position <= upto``, by partition."""
@@ -84,6 +87,20 @@ class SearchedLog:
         self._most_bytes = most_bytes
         self._pieces: dict[int, list[_Piece]] = {}
         self._before: dict[int, dict[int, int]] = {}
+        self._oldest_ms: int | None = None
+        self._asked_s = -inf
+
+    def oldest_ms(self) -> int | None:
+        """Return when its oldest entry was appended, None if it has none.
+
+        As of some seconds ago: meanwhile it can only have lost some. Raises what
+        reading the log raises.
+        """
+        now_s = time.monotonic()
+        if now_s >= self._asked_s + _OLDEST_KNOWN_S:
+            self._oldest_ms = self.open().head().oldest_ms
+            self._asked_s = now_s
+        return self._oldest_ms
 
     def before(self, time_ms: int, partitions: Collection[int]) -> Mapping[int, int]:
         """Return the positions of the last entries before a time that is over.
@@ -94,8 +111,7 @@ class SearchedLog:
             self._before.clear()
         known = self._before.setdefault(time_ms, {})
         if unknown := [p for p in partitions if p not in known]:
-            tail = self.open().tail(time_ms, unknown)
-            known.update(zip(tail.partitions, tail.positions, strict=True))
+            known.update(self.open().before(time_ms, unknown))
         return {p: known[p] for p in partitions}
 
     def search(self, ranges: Ranges, wanted: Wanted, end_ms: int) -> Iterator[Found]:

@@ -6,6 +6,7 @@ it. A trade that corrects another one takes that back, and stands itself.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -31,7 +32,11 @@ class LoggedTrade(NamedTuple):
     def amounts(self) -> Amounts:
         """What it adds to volume, value and range."""
         trade = self.trade
-        return Amounts.of_trade(trade.price, trade.size, trade.updates)
+        return _amounts(trade.price, trade.size, trade.updates)
+
+
+# A day is asked for again and again, and has few prices and sizes.
+_amounts = lru_cache(maxsize=16_384)(Amounts.of_trade)
 
 
 class TakenBack(NamedTuple):
