@@ -258,6 +258,8 @@ class Archiver:
         # Joining may have waited for long.
         self._check_fence()
         self._in_sink(partial(self._sink.store, segment, tables))
+        # Not before: what is tried again is joined, and says who was delisted, again.
+        self._joined_with = max(tables.version, self._joined_with or 0)
         gaps = self._tell_gaps(self._windows.took(segment))
         state = self._state
         names = dict.fromkeys((*tables.unknown, *state.unknown))
@@ -304,9 +306,7 @@ class Archiver:
                 for window in run
             ]
             before = self._version_before()
-            tables = build_tables(run, versions, self._versions.at, window_ms, before)
-            self._joined_with = versions[-1]
-            return tables
+            return build_tables(run, versions, self._versions.at, window_ms, before)
 
         while True:
             try:

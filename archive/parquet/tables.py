@@ -140,6 +140,12 @@ class StoredTables:
     unknown_rows: int
     delisted: tuple[str, ...] = ()
 
+    @property
+    def version(self) -> int:
+        """That of the instrument table with which the last window was joined."""
+        versions: list[int] = self.windows["instrument_version"][-1:].to_pylist()
+        return versions[0]
+
 
 def build_tables(
     windows: Sequence[LoggedWindow],
@@ -182,7 +188,8 @@ def build_tables(
 def _delisted(
     before: int | None, now: int, table_at: Callable[[int], Instruments]
 ) -> tuple[str, ...]:
-    if before is None or before == now:
+    # Of two jobs one may join with an older table, which lists nothing anew.
+    if before is None or now <= before:
         return ()
     listed = table_at(now)
     gone = (entry.isin for entry in table_at(before) if listed.get(entry.isin) is None)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,16 @@ def settings_of(redis_url: str, folder: Path, **changes: Any) -> ArchiveSettings
 
 
 @contextmanager
-def archiving(settings: ArchiveSettings) -> Iterator[list[BaseException]]:
+def archiving(
+    settings: ArchiveSettings, at_step: Callable[[str], None] = lambda _: None
+) -> Iterator[list[BaseException]]:
     """Run an archive in a thread; yield what it ends with, if it does."""
     stop = threading.Event()
     ends: list[BaseException] = []
 
     def run() -> None:
         try:
-            run_archive(settings, stop, flush_s=OFTEN_S)
+            run_archive(settings, stop, at_step, OFTEN_S)
         except Exception as error:  # noqa: BLE001 - the test looks at it
             ends.append(error)
 

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from archive.account import rows_of_log, stored_day
 from archive.archive_process import ArchiveFailed, open_counts
 from archive.settings import ArchiveSettings
+from archive.storing.archive_sink import SinkAway
 from archive.topics.relay_topics import RelayTopics
 from cli.command_line import app
 from ingest.redis_keys import Keys
@@ -163,8 +164,16 @@ def test_a_restart_goes_on_from_what_is_there(
 def test_a_delisted_instrument_leaves_the_newest_values(
     client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
 ) -> None:
-    """With the next window, also over a restart; unless it is traded unlisted."""
+    """With the next window, also over a restart, and where that is tried again; unless
+    it is traded unlisted.
+    """
     listed = dict.fromkeys(ISINS[:4], "name")
+    steps: list[str] = []
+
+    def be_away_once(step: str) -> None:
+        steps.append(step)
+        if steps.count("produced") == 2 and step == "produced":
+            raise SinkAway("the broker is away")
 
     def say_listed(*isins: str) -> None:
         lines = "".join(f"{isin},{listed[isin]}\n" for isin in isins)
@@ -172,12 +181,13 @@ def test_a_delisted_instrument_leaves_the_newest_values(
 
     def publish_now(*rows: Row) -> int:
         # Behind a change of the table, as of a job that knows of it.
-        publisher.publish_at(time.time_ns() // 1_000_000 + 1, *rows)
-        time.sleep(0.01)
+        end_ms = time.time_ns() // 1_000_000 + 1
+        publisher.publish_at(end_ms, *rows)
+        eventually(lambda: time.time_ns() // 1_000_000 > end_ms)
         return publisher.offset
 
     say_listed(*ISINS[:4])
-    with archiving(settings):
+    with archiving(settings, be_away_once):
         first = [make_row(isin, "5", 1, 1) for isin in ISINS[:4]]
         wait_until_stored(client, publish_now(*first), NAME)
         say_listed(*ISINS[1:4])
@@ -187,6 +197,7 @@ def test_a_delisted_instrument_leaves_the_newest_values(
     with archiving(settings):
         wait_until_stored(client, 3, NAME)
         wait_until_stored(client, publish_now(), NAME)
+    assert steps.count("produced") == steps.count("committed") + 1
     found = records(kafka, settings, "latest")
     deleted = [(r.key, r.headers["offset"]) for r in found if r.value is None]
     assert deleted == [(ISINS[0], "2"), (ISINS[2], "3")]
