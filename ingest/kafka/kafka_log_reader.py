@@ -121,11 +121,6 @@ class KafkaLogReader:
         counts = tuple(position + 1 for position in positions)
         return Tail(clock_ms, partitions, positions, counts)
 
-    def before(self, time_ms: int, partitions: Sequence[int]) -> Mapping[int, int]:
-        """Return each partition's end before a time that is over."""
-        tail = self.tail(time_ms, partitions)
-        return dict(zip(tail.partitions, tail.positions, strict=True))
-
     def head(self) -> Head:
         """Return the append time of the oldest entry and what went before it."""
         starts, firsts = self._offsets.starts(), self._offsets.firsts_at(0)
@@ -141,9 +136,11 @@ class KafkaLogReader:
         starts, ends = self._offsets.starts(), self._offsets.ends()
         return {p: (start - 1, ends[p] - 1) for p, start in starts.items()}
 
-    def positions_at(self, time_ms: int) -> dict[int, int]:
+    def positions_at(
+        self, time_ms: int, partitions: Sequence[int] = ()
+    ) -> dict[int, int]:
         """Return for each partition the last position before a time."""
-        tail = self.tail(time_ms)
+        tail = self.tail(time_ms, partitions)
         return dict(zip(tail.partitions, tail.positions, strict=True))
 
     def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:

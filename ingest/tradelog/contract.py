@@ -159,10 +159,12 @@ class LogReader(Protocol):
         Of some partitions, all unless given.
         """
 
-    def before(self, time_ms: int, partitions: Sequence[int]) -> Mapping[int, int]:
-        """Return where entries end that were appended before a time that is over.
+    def positions_at(
+        self, time_ms: int, partitions: Sequence[int] = ()
+    ) -> Mapping[int, int]:
+        """Return for each partition the last position before a time that is over.
 
-        No entry is between the position of a partition and that time.
+        Of some partitions, all unless given. It need not be that of an entry.
         """
 
     def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:

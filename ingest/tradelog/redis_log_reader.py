@@ -188,9 +188,12 @@ class RedisLogReader:
             ),
         )
 
-    def before(self, time_ms: int, partitions: Sequence[int]) -> Mapping[int, int]:
-        """Return where a time begins: positions tell it, nobody is asked."""
-        return dict.fromkeys(partitions, (time_ms << SEQUENCE_BITS) - 1)
+    def positions_at(
+        self, time_ms: int, partitions: Sequence[int] = ()
+    ) -> dict[int, int]:
+        """Return the last position before a time, for each partition: it says so."""
+        last = (time_ms << SEQUENCE_BITS) - 1
+        return dict.fromkeys(partitions or self._partitions, last)
 
     def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
         """Yield the entries with ``after < position <= upto``, by partition."""

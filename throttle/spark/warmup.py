@@ -75,7 +75,9 @@ class SyntheticLog:
         ends = (windows * self._share,) * len(partitions)
         return Tail(self._end_ms, partitions, ends, ends)
 
-    def before(self, time_ms: int, partitions: Sequence[int]) -> Mapping[int, int]:
+    def positions_at(
+        self, time_ms: int, partitions: Sequence[int] = ()
+    ) -> Mapping[int, int]:
         """Return the positions at a time."""
         tail = self.tail(time_ms, partitions)
         return dict(zip(tail.partitions, tail.positions, strict=True))

@@ -22,7 +22,6 @@ class KeptLooks:
         self._rules = rules
         self._log = log
         self._looks: dict[str, LookBack] = {}
-        self._partitions: dict[str, Collection[int]] = {}
         self._end: Cut | None = None
 
     def upto(
@@ -35,7 +34,7 @@ class KeptLooks:
         """
         self._forget(end)
         if self._end is not None and self._looks:
-            partitions = {p for some in self._partitions.values() for p in some}
+            partitions = {p for look in self._looks.values() for p in look.partitions}
             cuts = self._end, end
             news = LookBack(self._rules, self._looks, *cuts, partitions, 0, self._log)
             for isin, look in self._looks.items():
@@ -46,9 +45,8 @@ class KeptLooks:
             if known is None or not known.is_of([isin], theirs):
                 known = LookBack(self._rules, [isin], end, end, theirs, 0, self._log)
             # The last ones are those that were asked for last.
-            self._looks = {one: self._looks[one] for one in self._looks if one != isin}
+            self._looks.pop(isin, None)
             self._looks[isin] = known
-            self._partitions[isin] = theirs
         return {isin: self._looks[isin] for isin in asked}
 
     def _forget(self, end: Cut) -> None:
@@ -63,4 +61,3 @@ class KeptLooks:
             if size <= MOST_KEPT:
                 break
             size -= self._looks.pop(isin).size
-        self._partitions = {isin: self._partitions[isin] for isin in self._looks}

@@ -1,9 +1,9 @@
 """The entries of some instruments, read from the log backwards, as far as is needed.
 
-Each step back says what it still wants, and only what may be that is taken apart.
+Each step back says what it still wants, and only that is taken apart.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from math import inf
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from ingest.tradelog.contract import Chunk, Ranges
 from throttle.contract.cut import Cut
 from throttle.standing.searched_log import EVERYTHING, PastLog, SearchedLog, Wanted
-from throttle.standing.settled import LoggedTrade
+from throttle.standing.settled import LoggedTrade, Settled, settle
 from throttle.window.checked_rows import trade_rows
 from throttle.window.decoder import find_decoder
 
@@ -115,11 +115,14 @@ class LookBack:
         """How many entries it holds."""
         return sum(map(len, self.entries.values()))
 
+    @property
+    def partitions(self) -> Set[int]:
+        """The partitions that it reads."""
+        return self._upto.keys()
+
     def is_of(self, isins: Collection[str], partitions: Collection[int]) -> bool:
         """Tell whether it holds what there is of these instruments, in these."""
-        return self.entries.keys() >= set(isins) and self._upto.keys() == set(
-            partitions
-        )
+        return self.entries.keys() >= set(isins) and self.partitions == set(partitions)
 
     def learn(self, isin: str, entries: Iterable[LoggedTrade], end: Cut) -> None:
         """Take in what another one has read of an instrument, up to a later cut."""
@@ -155,7 +158,7 @@ class LookBack:
         is_last = oldest_ms is None or from_ms <= oldest_ms
         after = dict.fromkeys(self._upto, -1)
         if not is_last:
-            after |= self._log.before(from_ms, self._upto)
+            after |= self._log.positions_at(from_ms, self._upto)
         if not self._read({p: (after[p], upto) for p, upto in self._upto.items()}):
             self._span_ms = max(self._span_ms // _TIMES_FURTHER, 1)
             return False
@@ -163,6 +166,35 @@ class LookBack:
         self.from_ms, self._span_ms = from_ms, self._span_ms * _TIMES_FURTHER
         self.is_whole = is_last
         return True
+
+    def settle(
+        self, still_wanted: Callable[[Mapping[str, Settled]], Wanted]
+    ) -> dict[str, Settled]:
+        """Look back until nothing is wanted any more, or the log, or the bound, ends.
+
+        Raises what reading the log raises.
+        """
+        settled = {isin: settle(entries) for isin, entries in self.entries.items()}
+        while wanted := still_wanted(settled):
+            if not self.extend(wanted):
+                break
+            settled |= {isin: settle(self.entries[isin]) for isin in wanted}
+        return settled
+
+    def open_numbers(
+        self, settled: Settled, is_own: Callable[[LoggedTrade], bool]
+    ) -> set[int]:
+        """Return the numbers that own entries take back and that may be further back.
+
+        A trade may be in the log more than once, and its number be that of others.
+        """
+        of_some = (
+            one.by for one in settled.taken_back if not self.has_all_of(one.trade)
+        )
+        targets = (
+            one.trade.takes_back for one in (*settled.unknown, *of_some) if is_own(one)
+        )
+        return {number for number in targets if number is not None}
 
     def _read(self, ranges: Ranges) -> bool:
         """Keep what is in some ranges, nothing if that is more than may be read."""

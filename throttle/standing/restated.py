@@ -6,6 +6,7 @@ be of a window long before; the trade that the row would have shown is supersede
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from throttle.contract.ledger import NOTHING, Turnover
 from throttle.contract.row_sums import Amounts
@@ -13,7 +14,7 @@ from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import NO_VERSION, REVISION_CHARS
 from throttle.standing.look_back import LookBack
 from throttle.standing.searched_log import EVERYTHING, Wanted
-from throttle.standing.settled import LoggedTrade, Settled, settle, targets_of
+from throttle.standing.settled import LoggedTrade, Settled
 from throttle.window.batch import (
     Batch,
     BatchWindow,
@@ -44,32 +45,22 @@ NOTHING_RESTATED: Mapping[str, Restated] = {}
 
 
 def settle_batch(batch: Batch, look: LookBack) -> dict[str, Settled]:
-    """Look back until it is known what stands, or the log, or the bound, ends."""
-    settled = {isin: settle(found) for isin, found in look.entries.items()}
-    while wanted := _wanted(batch, settled, look):
-        if not look.extend(wanted):
-            break
-        settled |= {isin: settle(look.entries[isin]) for isin in wanted}
-    return settled
+    """Look back until it is known what stands, or the log, or the bound, ends.
 
-
-def _wanted(batch: Batch, settled: Mapping[str, Settled], look: LookBack) -> Wanted:
-    """Return what could change the newest trade, or what the batch takes back.
-
-    Once the newest one is known, that is what has the number of such a trade: it may be
-    in the log more than once, and its number be that of others.
+    That is the newest trade, and what the batch takes back.
     """
-    wanted: dict[str, Collection[int]] = {}
-    for isin, of_it in settled.items():
-        newest = of_it.newest
-        if newest is None or not look.has_all_of(newest):
-            wanted[isin] = EVERYTHING
-            continue
-        found = (one for one in of_it.taken_back if not look.has_all_of(one.trade))
-        asking = [*of_it.unknown, *(one.by for one in found)]
-        if numbers := targets_of(one for one in asking if _is_of(batch, one)):
-            wanted[isin] = numbers
-    return wanted
+
+    def still_wanted(settled: Mapping[str, Settled]) -> Wanted:
+        wanted: dict[str, Collection[int]] = {}
+        for isin, of_it in settled.items():
+            newest = of_it.newest
+            if newest is None or not look.has_all_of(newest):
+                wanted[isin] = EVERYTHING
+            elif numbers := look.open_numbers(of_it, partial(_is_of, batch)):
+                wanted[isin] = numbers
+        return wanted
+
+    return look.settle(still_wanted)
 
 
 def restate(

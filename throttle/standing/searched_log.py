@@ -52,8 +52,10 @@ class PastLog(Protocol):
     def head(self) -> Head:
         """Return where the log begins."""
 
-    def before(self, time_ms: int, partitions: Sequence[int]) -> Mapping[int, int]:
-        """Return where entries end that were appended before a time that is over."""
+    def positions_at(
+        self, time_ms: int, partitions: Sequence[int] = ()
+    ) -> Mapping[int, int]:
+        """Return for each partition the last position before a time that is over."""
 
     def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
         """Yield the entries with ``after < position <= upto``, by partition."""
@@ -86,7 +88,7 @@ class SearchedLog:
         self._check = check
         self._most_bytes = most_bytes
         self._pieces: dict[int, list[_Piece]] = {}
-        self._before: dict[int, dict[int, int]] = {}
+        self._positions: dict[int, dict[int, int]] = {}
         self._oldest_ms: int | None = None
         self._asked_s = -inf
 
@@ -102,17 +104,19 @@ class SearchedLog:
             self._asked_s = now_s
         return self._oldest_ms
 
-    def before(self, time_ms: int, partitions: Collection[int]) -> Mapping[int, int]:
-        """Return the positions of the last entries before a time that is over.
+    def positions_at(
+        self, time_ms: int, partitions: Collection[int]
+    ) -> Mapping[int, int]:
+        """Return for each partition the last position before a time that is over.
 
-        Raises what reading the log raises.
+        A broker is asked once for a time. Raises what reading the log raises.
         """
-        if len(self._before) >= _MOST_TIMES:
-            self._before.clear()
-        known = self._before.setdefault(time_ms, {})
-        if unknown := [p for p in partitions if p not in known]:
-            known.update(self.open().before(time_ms, unknown))
-        return {p: known[p] for p in partitions}
+        if len(self._positions) >= _MOST_TIMES:
+            self._positions.clear()
+        positions = self._positions.setdefault(time_ms, {})
+        if unknown := [p for p in partitions if p not in positions]:
+            positions |= self.open().positions_at(time_ms, unknown)
+        return {p: positions[p] for p in partitions}
 
     def search(self, ranges: Ranges, wanted: Wanted, end_ms: int) -> Iterator[Found]:
         """Yield what is wanted, ``after < position <= upto``, by partition.

@@ -67,12 +67,6 @@ class Settled(NamedTuple):
         return max(of_last, key=place, default=None)
 
 
-def targets_of(entries: Iterable[LoggedTrade]) -> set[int]:
-    """Return the numbers that some entries take back."""
-    targets = (one.trade.takes_back for one in entries)
-    return {number for number in targets if number is not None}
-
-
 def settle(entries: Iterable[LoggedTrade]) -> Settled:
     """Say what became of an instrument's entries, in any order."""
     standing: dict[int, list[LoggedTrade]] = {}

@@ -168,9 +168,12 @@ class _MemoryLog:
         ends = tuple(bisect_left(self._append_ms[p], before_ms) for p in asked)
         return Tail(before_ms, asked, ends, ends)
 
-    def before(self, time_ms: int, partitions: Sequence[int]) -> Mapping[int, int]:
+    def positions_at(
+        self, time_ms: int, partitions: Sequence[int] = ()
+    ) -> Mapping[int, int]:
         """Return where the log ends before a time."""
-        return {p: bisect_left(self._append_ms[p], time_ms) for p in partitions}
+        tail = self.tail(time_ms, partitions)
+        return dict(zip(tail.partitions, tail.positions, strict=True))
 
     def read(self, ranges: Ranges) -> Generator[tuple[int, Chunk]]:
         """Yield the entries of some ranges."""

@@ -8,6 +8,7 @@ close of such a window are asked of the log where it is published
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -24,13 +25,7 @@ from throttle.analytics.partials.partial_options import CutRange
 from throttle.analytics.partials.partial_rule import PartialRule, PlacedTrades
 from throttle.standing.look_back import EntryRules, LookBack
 from throttle.standing.searched_log import Wanted
-from throttle.standing.settled import (
-    LoggedTrade,
-    Settled,
-    TakenBack,
-    settle,
-    targets_of,
-)
+from throttle.standing.settled import LoggedTrade, Settled, TakenBack
 
 MOST_ENTRIES = 250_000
 """So many entries of the log before a batch are read for it: two seconds. A number,
@@ -64,20 +59,17 @@ def takings_of(
     of_all = {p for partitions in taking.values() for p in partitions}
     partitions = rules.partitions_of(of_all, part.end)
     look = LookBack(rules, taking, part.start, part.end, partitions, MOST_ENTRIES)
-    settled = {isin: settle(found) for isin, found in look.entries.items()}
-    while wanted := _wanted(settled, look, part):
-        if not look.extend(wanted):
-            break
-        settled |= {isin: settle(look.entries[isin]) for isin in wanted}
-    unknown = [
-        one for of_it in settled.values() for one in of_it.unknown if _is_own(one, part)
-    ]
-    found = [
-        one
-        for of_it in settled.values()
-        for one in of_it.taken_back
-        if _is_own(one.by, part)
-    ]
+    is_own = partial(_is_own, part)
+
+    def still_wanted(settled: Mapping[str, Settled]) -> Wanted:
+        numbers = {
+            isin: look.open_numbers(of_it, is_own) for isin, of_it in settled.items()
+        }
+        return {isin: some for isin, some in numbers.items() if some}
+
+    settled = look.settle(still_wanted).values()
+    unknown = [one for of_it in settled for one in of_it.unknown if is_own(one)]
+    found = [one for of_it in settled for one in of_it.taken_back if is_own(one.by)]
     counted = [one for one in found if one.trade.append_ms >= part.since_ms]
     which, placed, may_change = placed_takings(counted, rule)
     own = zip(which, may_change.to_pylist(), strict=True)
@@ -103,18 +95,7 @@ def placed_takings(
     return which, placed, pc.and_(placed.in_time, rule.place(later).in_time)
 
 
-def _wanted(settled: Mapping[str, Settled], look: LookBack, part: CutRange) -> Wanted:
-    """Return the numbers of what is taken back and was not found yet, or not all."""
-    wanted: dict[str, Collection[int]] = {}
-    for isin, of_it in settled.items():
-        found = (one for one in of_it.taken_back if not look.has_all_of(one.trade))
-        asking = (*of_it.unknown, *(one.by for one in found))
-        if numbers := targets_of(one for one in asking if _is_own(one, part)):
-            wanted[isin] = numbers
-    return wanted
-
-
-def _is_own(entry: LoggedTrade, part: CutRange) -> bool:
+def _is_own(part: CutRange, entry: LoggedTrade) -> bool:
     """Tell whether a task has read an entry itself."""
     p, start, end = entry.partition, part.start, part.end
     is_read = start.position(p) < entry.position <= end.position(p)
