@@ -26,6 +26,9 @@ EXAM_DAYS = ("2025-11-13", "2026-11-19", "2027-11-18")
 
 ODD_DAYS = {"XKRX": {day: ["10:00-16:30"] for day in EXAM_DAYS}}
 
+CLOSING_MINUTES = {"XKRX": 10}
+"""Trading at the close's price begins ten minutes after the end (KRX, off-hours)."""
+
 NXT_SESSIONS = ["08:00-08:50", "09:00-15:20", "15:40-20:00"]
 """Nextrade's pre-market, main market (from 09:00:30) and after-market."""
 
@@ -70,6 +73,7 @@ def exchange(name: str, first: str, last: str) -> dict[str, Any]:
         "last": last,
         "days": "Mon-Fri",
         "sessions": [usual],
+        "closing_minutes": CLOSING_MINUTES.get(name, 0),
         "closed": [day for day in weekdays if day not in sessions],
         "other": dict(sorted((other | ODD_DAYS.get(name, {})).items())),
     }
@@ -83,6 +87,7 @@ def nextrade(korea: dict[str, Any]) -> dict[str, Any]:
         "market": "NXT",
         "source": source,
         "sessions": NXT_SESSIONS,
+        "closing_minutes": 0,
         "other": other,
     }
 

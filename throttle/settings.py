@@ -11,6 +11,8 @@ import orjson
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_settings import NoDecode
 
+from ingest.market_hours.trading_sessions import TradingSessions
+from ingest.series import parse_series
 from ingest.settings import LogSettings, home_folder
 from ingest.trade import MAX_ENTRY_BYTES
 
@@ -40,6 +42,16 @@ def _check_option(name: str) -> str:
     if name in _OURS:
         raise ValueError(f"may not be set: {_OURS[name]}")
     return name
+
+
+def _check_series(text: str) -> str:
+    parse_series(text)
+    return text
+
+
+def _check_sessions(text: str) -> str:
+    TradingSessions.parse(text)
+    return text
 
 
 SparkOption = Annotated[
@@ -93,6 +105,14 @@ class SparkSettings(LogSettings):
     markets have calendars of their own, by the first two letters of their ISIN, as in
     ``Asia/Seoul@00:00,US=America/New_York@09:30,QM=UTC@00:00``.
     """
+
+    series: Annotated[str, AfterValidator(_check_series)] = ""
+    """Series kept of every instrument beside it, as ``KRX,NXT,regular,KRX-regular``:
+    the trades of a venue, of a session, of both."""
+
+    sessions: Annotated[str, AfterValidator(_check_sessions)] = ""
+    """Calendars that say the session of a trade that says none: ``XKRX``, or by the
+    first two letters of an ISIN ``KR=XKRX,US=XNYS``."""
 
     spark_memory_mb: int = Field(512, ge=480)
     """Heap of Spark's JVM (on a cluster: of the driver's), MiB.

@@ -13,6 +13,7 @@ from cli.commands.arguments import BadArgument
 from cli.commands.entry import fail
 from ingest.process.redis_fault import explain
 from ingest.redis_keys import AnalyticsKeys
+from ingest.series import instrument_of, series_of
 from ingest.trade import InvalidTrade, check_isin
 from ingest.tradelog.contract import LogAway, LogInfo, LogUnusable
 from ingest.tradelog.redis_log_reader import check_server, scan_stream
@@ -95,6 +96,16 @@ def check_instrument(isin: str | None) -> None:
             check_isin(isin)
         except InvalidTrade as error:
             raise BadArgument(str(error)) from None
+
+
+def check_published(key: str | None) -> None:
+    """Raise BadArgument for what is neither an ISIN nor the key of a series of one."""
+    if key is not None:
+        check_instrument(instrument_of(key))
+        try:
+            series_of(key)
+        except ValueError as error:
+            raise BadArgument(f"isin {key}: series {error}") from None
 
 
 def newest_last(items: Iterable[T], limit: int, *, newest_first: bool) -> list[T]:

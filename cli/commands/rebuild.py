@@ -51,6 +51,7 @@ def rebuild(
     from throttle.audit.recompute import WindowRule
     from throttle.audit.verify import END_OF_TIME_MS, Verification
     from throttle.window.decoder import find_decoder
+    from throttle.window.series_rows import find_series
 
     with open_past(settings) as past:
         first = parse_moment_or_place("from", from_)
@@ -61,7 +62,11 @@ def rebuild(
             fail(f"job {name}: nothing has been published yet")
         decoder = find_decoder(settings.decoder)
         rule = WindowRule(
-            window_ms, settings.max_ahead_ms, decoder, settings.max_entry_bytes
+            window_ms,
+            settings.max_ahead_ms,
+            decoder,
+            settings.max_entry_bytes,
+            find_series(settings.series, settings.sessions),
         )
         batches, when = history.batches(name), source.append_ms
         first_ms = window_end("from", first, batches, rule, when) or 0

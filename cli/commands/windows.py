@@ -45,12 +45,12 @@ def windows(
     With an instrument: the windows in which it changed, and its row in each. Trades,
     volume, value, high and low are of all trades that a row stands for.
     """
-    from cli.commands.open_history import check_instrument, newest_last, open_past
+    from cli.commands.open_history import check_published, newest_last, open_past
     from gateway.stream.frames import window_object
 
     with open_past(settings) as past:
         check_number("limit", limit)
-        check_instrument(isin)
+        check_published(isin)
         first_ms, last_ms = parse_moment("from", from_), parse_moment("to", to)
         found = newest_last(
             past.history.windows(first_ms, last_ms, isin, newest_first=from_ is None),

@@ -21,6 +21,7 @@ import jwt
 
 from gateway.settings import Algorithm
 from ingest.instrument_table.known_instruments import MARKET, SECTOR, Instruments
+from ingest.series import instrument_of
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
 
 CLOCK_SKEW_S = 10
@@ -80,8 +81,8 @@ class TokenGrant:
     open_until_s: float | None = None
 
     def allows(self, key: str) -> bool:
-        """Say whether the key may be watched."""
-        if self.keys is None or key in self.keys:
+        """Say whether the key may be watched: who may have all of it, has a part."""
+        if self.keys is None or key in self.keys or instrument_of(key) in self.keys:
             return True
         return ALL_GROUPS in self.keys and is_group(key)
 
@@ -197,7 +198,7 @@ def _digest(text: str) -> str:
 
 def _groups_of(isin: str, instruments: Instruments) -> Iterator[str]:
     """Yield the market and the sector that the table says an instrument is of."""
-    entry = instruments.get(isin)
+    entry = instruments.get(instrument_of(isin))
     if entry is not None and entry.market is not None:
         yield MARKET + entry.market
     if entry is not None and entry.sector is not None:

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Isin = Annotated[
-    str, Field(pattern="^[A-Z]{2}[0-9A-Z]{9}[0-9]$", examples=["KR7005930003"])
-]
+from ingest.series import KEY_PATTERN
+
+Isin = Annotated[str, Field(pattern=f"^{KEY_PATTERN}$", examples=["KR7005930003"])]
 EndMs = Annotated[
     int,
     Field(ge=0, description="a window's end, ms since 1970", examples=[1773964804000]),
@@ -64,6 +64,11 @@ class Quote(BaseModel):
     )
 
     day: "DayAnswer | None" = Field(default=None, description="with fields=day")
+    # Never null, but left out.
+    series: dict[str, "Quote"] = Field(
+        default_factory=dict,
+        description="with fields=series: the quotes of its series, by their names",
+    )
 
 
 class WindowRow(Quote):
@@ -356,6 +361,23 @@ class DayAnswer(TradedSpan):
     prev_close: Annotated[float | None, Field(description=_EXACT, examples=[203650])]
     change: Change
     percent: Percent
+    regular: "SessionAnswer | None" = Field(
+        default=None,
+        description="the regular session of the day, where the series @regular is kept "
+        "and has traded; the change is that of its close",
+    )
+
+
+class SessionAnswer(BaseModel):
+    """What was traded in a session of an instrument's day."""
+
+    open: SpanPrice
+    high: SpanPrice
+    low: SpanPrice
+    close: SpanPrice
+    volume: Sum
+    value: Sum
+    trades: Annotated[int, Field(ge=0, examples=[37])]
 
 
 class BarAnswer(TradedSpan):

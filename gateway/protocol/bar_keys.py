@@ -1,6 +1,7 @@
 """Keys of bars: ``bars:<interval>:<instrument>``. Pure.
 
 An instrument is an ISIN, a code of the instrument table, or ``*`` for every instrument.
+One of the first two may have the name of a series behind it.
 """
 
 from typing import NamedTuple
@@ -8,6 +9,7 @@ from typing import NamedTuple
 from gateway.protocol.market_instruments import MarketInstruments, refusal_of
 from gateway.protocol.messages import Rejection, check_key
 from ingest.instrument_table.known_instruments import Instruments
+from ingest.series import code_of
 from ingest.trade import ISIN_CHARS
 from throttle.contract.bar_intervals import DAY, INTERVALS, INTERVALS_MS
 from tickthrottle_client.tick_v1 import ALL, BARS
@@ -50,7 +52,7 @@ def read_bar_key(text: str, instruments: Instruments) -> BarKey | Rejection:
     refusal = _refusal_of(name, instruments)
     if refusal is not None:
         return Rejection(text, "not_served", refusal)
-    isin = instruments.isin_of(name) if len(name) < ISIN_CHARS else None
+    isin = instruments.isin_of(name) if len(code_of(name)) < ISIN_CHARS else None
     rejection = None if isin else check_key(name)
     if rejection is not None:
         return Rejection(text, rejection.code, rejection.message)

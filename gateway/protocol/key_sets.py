@@ -12,6 +12,7 @@ from operator import itemgetter
 
 from gateway.protocol.instrument_numbers import InstrumentNumbers
 from ingest.instrument_table.known_instruments import Instruments, has_members
+from ingest.series import is_series
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, GROUP, is_group
 
 
@@ -19,7 +20,8 @@ class KeySet:
     """The instruments and groups that some keys stand for; it never changes.
 
     ``keys`` are in order, and so are ``isins`` and ``groups``. It ``is_everything`` if
-    it stands for every instrument, whatever ``isins`` says. ``watchers`` is how many
+    it stands for every instrument, and ``isins`` are the series that it stands for
+    beside them. ``watchers`` is how many
     clients share it, ``follows`` whether another table may make others of its keys.
     """
 
@@ -45,9 +47,11 @@ class KeySet:
     ) -> None:
         self.keys = keys
         self.follows = isins is not None
-        self.isins = keys if isins is None else isins
-        self.groups = groups
         self.is_everything = ALL in keys
+        self.isins = isins or ()
+        if isins is None and not self.is_everything:
+            self.isins = keys
+        self.groups = groups
         self.watchers = 0
         self._numbers = numbers
         self._resolve()
@@ -66,7 +70,7 @@ class KeySet:
             if (
                 name in groups or ALL_GROUPS in groups
                 if is_group(name)
-                else self.is_everything or name in isins
+                else name in isins or (self.is_everything and not is_series(name))
             )
         }
 
@@ -168,7 +172,7 @@ class KeySets:
         """Have a client that watched ``old`` watch ``keys``; return its key set."""
         if ALL in keys:
             # What else it asked for among instruments makes no difference.
-            keys = [ALL, *filter(is_group, keys)]
+            keys = [ALL, *filter(is_group, keys), *filter(is_series, keys)]
         if not keys:
             key_set = NOTHING
         elif len(keys) == 1 and ALL in keys:
@@ -183,9 +187,11 @@ class KeySets:
 
     def _create(self, names: tuple[str, ...]) -> KeySet:
         groups = tuple(filter(is_group, names))
-        if not groups and not any(map(has_members, names)):
+        if not groups and ALL not in names and not any(map(has_members, names)):
             return KeySet(self._numbers, names)
-        isins = () if ALL in names else tuple(sorted(set(self.expand(names))))
+        isins = tuple(sorted(set(self.expand(names))))
+        if ALL in names:
+            isins = tuple(filter(is_series, names))
         return KeySet(self._numbers, names, isins, groups)
 
     def _leave(self, key_set: KeySet) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from ingest.instrument_table.known_instruments import MARKET, Instruments, has_members
+from ingest.series import code_of, instrument_of
 from throttle.contract.group import market_key
 from throttle.contract.snapshot import WindowSnapshot
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
@@ -30,16 +31,21 @@ class MarketInstruments(Instruments):
                 is_other = key != MARKET + self.market
             is_served = self.members(key) is not None or not is_other
         else:
-            instrument = self._whole.get(key) or self._whole.of_code(key)
+            named = code_of(key)
+            instrument = self._whole.get(named) or self._whole.of_code(named)
             is_served = instrument is None or instrument.market == self.market
         return None if is_served else f"the market {self.market} alone is served here"
+
+    def has(self, key: str) -> bool:
+        """Say whether an instrument of the market, or a series of one, has this key."""
+        return self.get(instrument_of(key)) is not None
 
     def part_of(self, snapshot: WindowSnapshot) -> WindowSnapshot:
         """Return what of a window the market's own channel would have brought."""
         own = market_key(self.market)
         return replace(
             snapshot,
-            rows=tuple(row for row in snapshot.rows if self.get(row.isin) is not None),
+            rows=tuple(row for row in snapshot.rows if self.has(row.isin)),
             groups=tuple(group for group in snapshot.groups if group.key == own),
         )
 

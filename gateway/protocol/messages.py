@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 import orjson
@@ -16,6 +16,7 @@ from ingest.instrument_table.known_instruments import (
     Instruments,
     has_members,
 )
+from ingest.series import instrument_of, is_series, series_of
 from ingest.trade import InvalidTrade, check_isin
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, GROUP, is_group
 
@@ -155,13 +156,15 @@ def read_id(text: str) -> MessageId:
 
 
 def check_key(key: str) -> Rejection | None:
-    """Return why ``key`` cannot be watched, None if it is an ISIN, or ``*``.
+    """Return why ``key`` cannot be watched, None if it is an ISIN, a series, or ``*``.
 
     Markets, sectors and groups are for whoever knows the instrument table to look up
     before.
     """
     if key == ALL:
         return None
+    if is_series(key):
+        return _check_series(key)
     if _ISIN_LENGTH.fullmatch(key):
         return _check_isin(key)
     if has_members(key):
@@ -182,6 +185,17 @@ def _why_no_group(key: str) -> str:
     return (
         f"groups are called {GROUP}market:NAME and {GROUP}sector:NAME, or {ALL_GROUPS}"
     )
+
+
+def _check_series(key: str) -> Rejection | None:
+    rejection = _check_isin(instrument_of(key))
+    if rejection is not None:
+        return replace(rejection, key=key)
+    try:
+        series_of(key)
+    except ValueError as error:
+        return Rejection(key, "unknown_key", f"series {error}")
+    return None
 
 
 def _check_isin(key: str) -> Rejection | None:

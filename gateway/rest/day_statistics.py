@@ -19,17 +19,24 @@ LEFT_OUT = ("isin", "closed", "revision")
 
 _PRICE = re.compile(rb'"price":([0-9.]+)')
 _PRICES = ("open", "high", "low", "close")
+_OF_SESSION = (*_PRICES, "volume", "value", "trades")
 
 
 def encode_day(
-    row: LastValue, bar: DayBar | None, entry: InstrumentEntry | None
+    row: LastValue,
+    bar: DayBar | None,
+    entry: InstrumentEntry | None,
+    regular: LastValue | None = None,
 ) -> bytes:
     """Return the JSON object of an instrument's newest day, ``null`` if there is none.
 
     It is the day so far as of the row; only where that is not known the newest ``bar``
     of a day, which analytics have made. ``end`` is null if no bar says it.
     ``prev_close``, ``change`` and ``percent`` are null where the instrument table has
-    no previous close, the last two also where the day has no close.
+    no previous close, the last two also where the day has no close. ``regular`` is the
+    row of the series of the regular session, if there is one: once it has traded on
+    this day, its figures are among those of the day, and the change is that of its
+    close.
     """
     day, of_bar = _day_so_far(row), None if bar is None else bar.bar
     shown = of_bar if day is None else day
@@ -40,7 +47,13 @@ def encode_day(
         fields["end"] = None
     else:
         fields["end"] = of_bar.end_ms
-    return orjson.dumps(fields | _change(shown.close, entry))
+    close = shown.close
+    session = None if regular is None else _day_so_far(regular)
+    if session is not None and session.start_ms == shown.start_ms:
+        close = session.close
+        of_it = {k: v for k, v in session.to_object().items() if k in _OF_SESSION}
+        fields["regular"] = of_it
+    return orjson.dumps(fields | _change(close, entry))
 
 
 def _day_so_far(row: LastValue) -> Bar | None:
@@ -68,14 +81,18 @@ class DayBodies:
         self._bodies: dict[str, tuple[tuple[object, ...], bytes]] = {}
 
     def encode(
-        self, row: LastValue, bar: DayBar | None, entry: InstrumentEntry | None
+        self,
+        row: LastValue,
+        bar: DayBar | None,
+        entry: InstrumentEntry | None,
+        regular: LastValue | None = None,
     ) -> bytes:
         """Return ``encode_day`` of an instrument's newest day."""
-        kept = self._bodies.get(row.isin)
-        if kept is not None and all(map(is_, kept[0], (row, bar, entry))):
+        kept, made_of = self._bodies.get(row.isin), (row, bar, entry, regular)
+        if kept is not None and all(map(is_, kept[0], made_of)):
             return kept[1]
-        body = encode_day(row, bar, entry)
-        self._bodies[row.isin] = (row, bar, entry), body
+        body = encode_day(*made_of)
+        self._bodies[row.isin] = made_of, body
         return body
 
 

@@ -22,14 +22,21 @@ from gateway.rest.selection import Wish, check_named, resolve, select
 from gateway.stream.frames import list_object
 from gateway.upstream.analytics_store import AnalyticsStore
 from ingest.instrument_table.instrument_entry import FIELDS, InstrumentEntry
+from ingest.series import REGULAR, Series, instrument_of, is_series
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.snapshot import LastValue
 
 DAY = "day"
 """The field that is the statistics of an instrument's day."""
 
-MORE_FIELDS = (*FIELDS[1:], DAY)
-"""What a quote may have besides: all that is known of an instrument, and its day."""
+SERIES = "series"
+"""The field that has the quotes of an instrument's series."""
+
+MORE_FIELDS = (*FIELDS[1:], DAY, SERIES)
+"""What a quote may have besides: all that is known of an instrument, its day, and the
+quotes of its series."""
+
+_REGULAR = Series("", REGULAR)
 
 Isins = Annotated[
     str | None,
@@ -48,7 +55,8 @@ Fields = Annotated[
     str | None,
     Query(
         description="what else is wanted of each instrument: fields of the instrument "
-        "table, separated by commas; day for the statistics of its day",
+        "table, separated by commas; day for the statistics of its day, series for "
+        "the quotes of its series",
         examples=["name,prev_close"],
     ),
 ]
@@ -191,24 +199,44 @@ class QuoteBodies:
         if not names:
             return lambda row: row.body
         instruments = caller.instruments
-        of_table = tuple(name for name in names if name != DAY)
-        has_day = DAY in names
+        of_table = tuple(name for name in names if name not in (DAY, SERIES))
+        has_day, has_series = DAY in names, SERIES in names
         days: dict[str, DayBar] = {}
         # A day changes with every trade: at a token's interval there is none that is as
         # old as a quote.
         if has_day and caller.paced is None:
             days = await self._store.days(isins)
             caller.charge(ROWS_A_DAY * len(isins))
+        board = caller.board
+
+        def day_of(row: LastValue, entry: InstrumentEntry | None) -> bytes:
+            regular = None if is_series(row.isin) else board.get(_REGULAR.key(row.isin))
+            return self._days.encode(row, days.get(row.isin), entry, regular)
+
+        def series_quotes(isin: str, entry: InstrumentEntry | None) -> bytes:
+            rows = [row for key in board.series(isin) if (row := board.get(key))]
+            caller.charge(len(rows))
+            quotes = [
+                b'"%b":%b' % (row.isin[len(isin) + 1 :].encode(), with_day(row, entry))
+                for row in rows
+            ]
+            return b"{%b}" % b",".join(quotes)
+
+        def with_day(row: LastValue, entry: InstrumentEntry | None) -> bytes:
+            if not has_day:
+                return row.body
+            return b'%b,"day":%b}' % (row.body[:-1], day_of(row, entry))
 
         def add(row: LastValue) -> bytes:
-            isin, entry = row.isin, instruments.get(row.isin)
-            parts = row.body[:-1]
+            isin = row.isin
+            entry = instruments.get(instrument_of(isin))
+            parts = with_day(row, entry)[:-1]
             if of_table:
                 encoded = (entry or InstrumentEntry(isin)).encode(of_table)
-                parts = b'%b,"instrument":%b' % (parts, encoded)
-            if has_day:
-                day = self._days.encode(row, days.get(isin), entry)
-                parts = b'%b,"day":%b' % (parts, day)
+                head, end = row.body[:-1], parts[len(row.body) - 1 :]
+                parts = b'%b,"instrument":%b%b' % (head, encoded, end)
+            if has_series:
+                parts = b'%b,"series":%b' % (parts, series_quotes(isin, entry))
             return parts + b"}"
 
         return add

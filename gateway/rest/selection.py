@@ -8,6 +8,7 @@ from gateway.http.problems import Problem
 from gateway.protocol.market_instruments import refusal_of
 from gateway.protocol.messages import check_key, split_list
 from ingest.instrument_table.known_instruments import Instruments, has_members
+from ingest.series import code_of
 from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import ALL
 
@@ -77,7 +78,7 @@ def resolve(key: str, instruments: Instruments) -> str:
     refusal = refusal_of(key, instruments)
     if refusal is not None:
         raise Problem(404, "not_served", f"{shorten(key)}: {refusal}")
-    if len(key) == ISIN_CHARS:
+    if len(code_of(key)) == ISIN_CHARS:
         return check_isin(key)
     isin = instruments.isin_of(key)
     if isin is None:

@@ -7,6 +7,7 @@ from gateway.protocol.instrument_numbers import InstrumentNumbers
 from gateway.stream.groups.group_board import GroupBoard
 from gateway.stream.once_per_window import OncePerWindow
 from ingest.instrument_table.known_instruments import Instruments
+from ingest.series import instrument_of, is_series
 from throttle.contract.day_so_far import STARTS, day_after
 from throttle.contract.group import StoredGroup
 from throttle.contract.row_sums import UNCOUNTED
@@ -46,7 +47,10 @@ class News:
 
 
 class Board:
-    """The newest row of every instrument, as of ``position``.
+    """The newest row of every instrument and series, as of ``position``.
+
+    A series (``ingest/series.py``) is no instrument: it has a value by its key, and
+    only who asks for that key hears of it.
 
     The order guard lives here: within an epoch a row is only ever replaced by one
     with a greater version, or restated by a later update that has its version and the
@@ -69,17 +73,23 @@ class Board:
         self.numbers = InstrumentNumbers()
         self.groups = GroupBoard()
         self._rows: dict[str, LastValue] = {}
+        # The keys of its series, by instrument.
+        self._series: dict[str, list[str]] = {}
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._rows) - sum(map(len, self._series.values()))
 
     def get(self, isin: str) -> LastValue | None:
         """Return the instrument's last value, or None if it never traded."""
         return self._rows.get(isin)
 
     def isins(self) -> list[str]:
-        """Return every instrument that has a value, in order."""
-        return sorted(self._rows)
+        """Return every instrument that has a value, in order; no series."""
+        return sorted(self._instruments())
+
+    def series(self, isin: str) -> list[str]:
+        """Return the keys of an instrument's series that have a value, in order."""
+        return sorted(self._series.get(isin, ()))
 
     def copy(self) -> "Board":
         """Return a board that shows the same, and stays when this one changes."""
@@ -97,15 +107,18 @@ class Board:
         self.position = self.complete = other.complete
         self.window_ms, self.clock_ms = other.window_ms, other.clock_ms
         self.groups = other.groups.copy()
-        self._rows = {i: value._replace(day=b"") for i, value in other._rows.items()}
+        rows = {i: value._replace(day=b"") for i, value in other._rows.items()}
+        self._put_all(rows)
 
     def unlisted(self, instruments: Instruments) -> list[str]:
         """Return the instruments with a value that are not in the table, in order."""
-        return sorted(isin for isin in self._rows if instruments.get(isin) is None)
+        every = self._instruments()
+        return sorted(isin for isin in every if instruments.get(isin) is None)
 
     def changed_since(self, offset: int) -> list[str]:
         """Return the instruments changed after ``offset`` of this epoch, in order."""
-        return sorted(i for i, row in self._rows.items() if row.offset > offset)
+        rows = self._rows
+        return sorted(i for i in self._instruments() if rows[i].offset > offset)
 
     def apply(self, snapshot: WindowSnapshot) -> News:
         """Take an update in and return what is news; older rows are stale.
@@ -116,9 +129,7 @@ class Board:
         fresh = [r for r in snapshot.rows if self._is_news(r.isin, r.version, offset)]
         for row in fresh:
             day = self._day_with(row)
-            self._rows[row.isin] = LastValue(
-                row.isin, row.version, offset, row.body, day
-            )
+            self._put(LastValue(row.isin, row.version, offset, row.body, day))
         stale = len(snapshot.rows) - len(fresh)
         here = Position(snapshot.epoch, offset, snapshot.window)
         groups, late = self.groups.apply(snapshot)
@@ -138,7 +149,8 @@ class Board:
         are the newest updates where several jobs publish (``GroupBoard.catch_up``).
         """
         fresh = [v for v in values if self._is_news(v.isin, v.version, v.offset)]
-        self._rows.update((value.isin, value) for value in fresh)
+        for value in fresh:
+            self._put(value)
         rows = [
             Row(v.isin, v.version, UNCOUNTED, v.body, v.day and STARTS + v.day)
             for v in fresh
@@ -153,7 +165,7 @@ class Board:
         recent: Sequence[WindowSnapshot] = (),
     ) -> None:
         """Forget everything and take the stored state of another epoch."""
-        self._rows = {value.isin: value for value in values}
+        self._put_all({value.isin: value for value in values})
         self.groups.catch_up(groups, recent)
         self.position = self.complete = position
         self.clock_ms = position.window or 0
@@ -162,7 +174,22 @@ class Board:
 
     def retain(self, isins: Iterable[str]) -> None:
         """Forget all other instruments."""
-        self._rows = {i: self._rows[i] for i in isins if i in self._rows}
+        self._put_all({i: self._rows[i] for i in isins if i in self._rows})
+
+    def _instruments(self) -> Iterable[str]:
+        if not self._series:
+            return self._rows
+        return (isin for isin in self._rows if not is_series(isin))
+
+    def _put(self, value: LastValue) -> None:
+        if value.isin not in self._rows and is_series(value.isin):
+            self._series.setdefault(instrument_of(value.isin), []).append(value.isin)
+        self._rows[value.isin] = value
+
+    def _put_all(self, rows: dict[str, LastValue]) -> None:
+        self._rows, self._series = {}, {}
+        for value in rows.values():
+            self._put(value)
 
     def _day_with(self, row: Row) -> bytes:
         """Return the text of the day as of a row, empty if it is not known."""

@@ -44,6 +44,7 @@ from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery
 from gateway.stream.paced_source import PacedSource, PacedSources
 from ingest.instrument_table.known_instruments import has_members
+from ingest.series import code_of
 from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import ALL, CloseCode
 
@@ -386,7 +387,7 @@ class ClientCommands:
     def _resolve(self, keys: Sequence[str]) -> dict[str, str]:
         """Return the ISINs of those keys that are codes of the instrument list."""
         isin_of = self.delivery.instruments.isin_of
-        found = ((k, isin_of(k)) for k in keys if len(k) < ISIN_CHARS)
+        found = ((k, isin_of(k)) for k in keys if len(code_of(k)) < ISIN_CHARS)
         codes = {key: isin for key, isin in found if isin is not None}
         for text in filter(is_bar_key, keys):
             key = read_bar_key(text, self.delivery.instruments)

@@ -15,6 +15,7 @@ from gateway.stream.board import Board, Position
 from gateway.stream.counters import Counters
 from gateway.stream.mailbox import Mailbox, Merged, SnapshotPiece
 from ingest.instrument_table.known_instruments import Instruments, has_members
+from ingest.series import is_series
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
 
 LONGEST_INTERVAL_MS = 60_000
@@ -369,7 +370,8 @@ class Delivery:
         """Return what ``keys`` stand for, as far as it is newer than ``since``."""
         groups = self._stored_groups(keys, since)
         if ALL in keys:
-            return groups + self._board.changed_since(since.offset if since else -1)
+            changed = self._board.changed_since(since.offset if since else -1)
+            return [*groups, *changed, *self._newer(filter(is_series, keys), since)]
         followed = [key for key in keys if has_members(key)]
         isins = [key for key in keys if not has_members(key)] if followed else keys
         # Whoever left under another table may know other instruments by these keys.

@@ -14,6 +14,7 @@ from gateway.protocol.key_sets import KeySet
 from gateway.stream.bars.bar_update import BarPosition
 from gateway.stream.board import Position
 from gateway.stream.pending_rows import SharedRows
+from ingest.series import is_series
 from throttle.contract.day_so_far import day_object
 from throttle.contract.group import encode_groups
 from throttle.contract.row_sums import UNCOUNTED
@@ -45,6 +46,7 @@ class Update:
     __slots__ = (
         "_frames",
         "_head",
+        "_instruments",
         "_numbers",
         "_rows",
         "groups",
@@ -67,6 +69,10 @@ class Update:
         self.offset = position.offset
         self.windows = windows
         self.rows = {row.isin: row for row in rows}
+        # Who watches everything watches no series.
+        self._instruments = self.rows
+        if any(map(is_series, self.rows)):
+            self._instruments = {i: r for i, r in self.rows.items() if not is_series(i)}
         self.shared_rows = SharedRows(self.rows)
         self.groups = groups or {}
         encoded = {
@@ -87,17 +93,18 @@ class Update:
 
     def names(self, key_set: KeySet) -> Iterable[str]:
         """Return the instruments and groups of ``key_set`` that changed."""
-        isins: Iterable[str] = self.rows
-        if not key_set.is_everything:
-            isins = [isin for isin in key_set.isins if isin in self.rows]
+        isins = [isin for isin in key_set.isins if isin in self.rows]
+        if key_set.is_everything:
+            isins = [*self._instruments, *isins]
         if not key_set.groups:
             return isins
         return [*isins, *key_set.pick_groups(self.groups)]
 
     def count(self, key_set: KeySet) -> int:
         """Return how many instruments and groups of ``key_set`` changed."""
-        instruments = self.rows if key_set.is_everything else self._pick(key_set)
-        return len(instruments) + len(key_set.pick_groups(self.groups))
+        instruments = len(self._instruments) if key_set.is_everything else 0
+        groups = key_set.pick_groups(self.groups)
+        return instruments + len(self._pick(key_set)) + len(groups)
 
     def frame(self, key_set: KeySet) -> bytes | None:
         """Return the frame for ``key_set``, None if there is nothing in it for it."""
@@ -108,13 +115,15 @@ class Update:
         return self._frames[key_set]
 
     def _build(self, key_set: KeySet) -> bytes | None:
-        rows = self._all() if key_set.is_everything else self._pick(key_set)
+        rows = self._pick(key_set)
+        if key_set.is_everything:
+            rows = self._all() + rows
         groups = [self.groups[key] for key in key_set.pick_groups(self.groups)]
         return _with_data(self._head, groups, rows) if rows or groups else None
 
     def _all(self) -> list[bytes]:
         numbers, rows = self._numbers, self._rows
-        found = (rows[numbers[isin]] for isin in sorted(self.rows))
+        found = (rows[numbers[isin]] for isin in sorted(self._instruments))
         return [row for row in found if row is not None]
 
     def _pick(self, key_set: KeySet) -> list[bytes]:

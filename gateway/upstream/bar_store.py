@@ -11,6 +11,7 @@ from gateway.protocol.bar_keys import MOST_READ, parts_of
 from gateway.stream.bars.bar_folder import BarSpan, closed_day
 from gateway.stream.bars.bar_update import BarPosition
 from ingest.redis_keys import AnalyticsKeys
+from ingest.series import is_series
 from throttle.contract.bar_intervals import DAY, DayBar, fold, span_of
 from throttle.contract.bars import Bar, newer
 from throttle.contract.session_calendar import (
@@ -69,8 +70,10 @@ class BarStore:
 
     async def newest(self) -> list[Bar]:
         """Return the newest bar of every instrument, in the order of ISINs."""
-        lines: Any = await self._redis.hgetall(self._keys.last_bars)
-        bars = (Bar.decode(isin.decode(), lines[isin]) for isin in sorted(lines))
+        stored: Any = await self._redis.hgetall(self._keys.last_bars)
+        lines = {isin.decode(): line for isin, line in stored.items()}
+        isins = sorted(isin for isin in lines if not is_series(isin))
+        bars = (Bar.decode(isin, lines[isin]) for isin in isins)
         return [bar async for bar in in_slices(bars)]
 
     async def days(self, isins: Sequence[str] | None = None) -> list[DayBar]:
@@ -78,7 +81,8 @@ class BarStore:
         found: Mapping[str, bytes]
         if isins is None:
             lines: Any = await self._redis.hgetall(self._keys.days)
-            found = {isin.decode(): lines[isin] for isin in sorted(lines)}
+            every = {isin.decode(): lines[isin] for isin in sorted(lines)}
+            found = {isin: every[isin] for isin in every if not is_series(isin)}
         else:
             values: Any = []
             if isins:

@@ -281,7 +281,7 @@ class StreamFollower:
             return stored
         return replace(
             stored,
-            values=[v for v in stored.values if instruments.get(v.isin) is not None],
+            values=[v for v in stored.values if instruments.has(v.isin)],
             groups=[
                 g for g in stored.groups if instruments.refusal(g.group.key) is None
             ],

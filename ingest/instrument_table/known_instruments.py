@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ingest.instrument_table.instrument_change import InstrumentChange
 from ingest.instrument_table.instrument_entry import MAX_CHARS, InstrumentEntry
+from ingest.series import code_of
 
 MARKET, SECTOR = "market:", "sector:"
 """What the keys begin with that stand for all instruments of a market, of a sector."""
@@ -71,9 +72,13 @@ class Instruments:
         return self._by_code.get(code)
 
     def isin_of(self, code: str) -> str | None:
-        """Return the ISIN of the instrument with this code, None if there is none."""
-        instrument = self._by_code.get(code)
-        return None if instrument is None else instrument.isin
+        """Return the ISIN of the instrument with this code, None if there is none.
+
+        Of a code with a series behind it (``series.py``), the key of the series.
+        """
+        before = code_of(code)
+        instrument = self._by_code.get(before)
+        return None if instrument is None else instrument.isin + code[len(before) :]
 
     def of_market(self, name: str) -> frozenset[str] | None:
         """Return the ISINs of a market, None if no instrument is of one so called."""

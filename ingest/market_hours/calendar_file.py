@@ -10,7 +10,8 @@ A file is JSON:
 ``sessions`` are those of every one of the ``days`` of the week, ``closed`` are days
 without one, and ``other`` days have their own. Sessions are in order. ``first`` and
 ``last`` are the days between which all of that is known; without ``last`` it never
-ends.
+ends. Trades of a closing auction come up to ``closing_minutes`` after a session's end,
+and are of the session; without it none do.
 """
 
 from collections.abc import Sequence
@@ -50,6 +51,7 @@ class _Calendar(BaseModel):
     sessions: _Spans
     closed: list[date] = Field(default_factory=list, max_length=_MOST_DAYS)
     other: dict[date, _Spans] = Field(default_factory=dict, max_length=_MOST_DAYS)
+    closing_minutes: int = Field(0, ge=0, le=60)
 
 
 @cache
@@ -92,6 +94,7 @@ def parse_calendar(text: str, name: str) -> Timetable:
             _parse_spans(found.sessions),
             other,
             found.last,
+            found.closing_minutes,
         )
     except ValueError as error:
         raise ValueError(f"calendar {name}: {error}") from None

@@ -24,7 +24,8 @@ class Timetable:
 
     ``days`` are 0 for Monday to 6. ``spans`` are in order and do not touch. ``other``
     has the spans of days that are not as their day of the week: none of a holiday.
-    ``last`` is the last day of which that is known, None if it never ends.
+    ``last`` is the last day of which that is known, None if it never ends. Trades of
+    the closing auction come up to ``closing_minutes`` after the end of a session.
     """
 
     market: str
@@ -33,6 +34,12 @@ class Timetable:
     spans: Sequence[Span]
     other: Mapping[date, Sequence[Span]] = field(default_factory=dict)
     last: date | None = None
+    closing_minutes: int = 0
+
+    def minutes_of_day(self, moment: datetime) -> tuple[date, int]:
+        """Return the market's day that a moment is in, and the minute of its clock."""
+        local, _ = self._local(moment)
+        return local.date(), local.hour * 60 + local.minute
 
     def spans_on(self, day: date) -> Sequence[Span]:
         """Return the sessions that begin on a day."""

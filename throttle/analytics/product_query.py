@@ -47,7 +47,7 @@ def start_product(
     checkpoint: str,
 ) -> StreamingQuery:
     """Start a product's query; a checkpoint that is there says where it goes on."""
-    options = PartialOptions(log, product.rule(settings), settings.start)
+    options = PartialOptions.create(log, product.rule(settings), settings.start)
     for name, value in conf_of(settings, product).items():
         if name.startswith("spark.sql."):
             # The query keeps what the session says now.

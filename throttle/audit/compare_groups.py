@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
 
 from ingest.instrument_table.known_instruments import Instruments
+from ingest.series import is_series
 from throttle.audit.recompute import ComputedRow
 from throttle.contract.group import Group, GroupFigures, market_key, sector_key
 from throttle.contract.ledger import BatchEntry
@@ -23,8 +24,8 @@ def groups_of(
     figures: dict[str, GroupFigures] = defaultdict(GroupFigures)
     for row in snapshot.rows:
         made = computed.get(row.isin)
-        if made is None:
-            # A difference of its own.
+        if made is None or is_series(row.isin):
+            # A difference of its own, or of an instrument that has a row, too.
             continue
         entry = instruments.get(row.isin)
         market, sector = (entry.market, entry.sector) if entry else (None, None)

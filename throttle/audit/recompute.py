@@ -9,7 +9,7 @@ here in decimals; how a row writes them is the contract's (``row_sums.py``).
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, Inexact
 from itertools import repeat
 from typing import NamedTuple
@@ -29,6 +29,7 @@ from throttle.contract.trade_order import (
     is_newer,
 )
 from throttle.window.decoder import Decoder, Judged, Skipped, decode, read_trade
+from throttle.window.series_rows import NO_SERIES, SeriesRules
 from tickthrottle_client.updates_v1 import ALL, FIELD, Updates
 
 CANCELLED = "cancel"
@@ -67,6 +68,7 @@ class WindowRule:
     max_ahead_ms: int
     decoder: Decoder | None = None
     max_bytes: int = MAX_ENTRY_BYTES
+    series: SeriesRules = NO_SERIES
 
     def window_of(self, append_ms: int, start_ms: int, end_ms: int) -> int:
         """Return the end of the window an entry between two cuts belongs to."""
@@ -99,6 +101,7 @@ class WindowRule:
         self, one: Judged, stamp_ms: int, cuts_us: tuple[int, int] | None
     ) -> Judged:
         if isinstance(one, Trade):
+            one = self.series.labelled(one)
             ahead_us = self.max_ahead_ms * 1000
             try:
                 check_not_ahead(one, stamp_ms * 1000, ahead_us, cuts_us)
@@ -112,9 +115,10 @@ class WindowRule:
         """Return ISIN, time (us) and seq of an entry's trade, or what else it holds.
 
         Trades of a usual form are not decoded whole, which takes three times as long,
-        unless they say what they count for.
+        unless they say what they count for, or there are series.
         """
-        if self.decoder is None and _UPDATES not in entry.payload:
+        is_usual = self.decoder is None and not self.series.is_any
+        if is_usual and _UPDATES not in entry.payload:
             known = read_wire(entry.payload, self.max_bytes)
             stamp_ms = min(entry.append_ms, cuts_ms[1] - 1)
             latest_us = (stamp_ms + self.max_ahead_ms) * 1000
@@ -304,9 +308,14 @@ def recompute(
                 batch.count(entry.partition, Skipped(CANCELLED))
             elif isinstance(one, Trade):
                 order = *one.version, entry.position
-                instruments[window, one.isin].add(order, entry, one)
+                keys = list(rule.series.keys_of(one))
+                for key in keys:
+                    under = replace(one, isin=key)
+                    instruments[window, key].add(order, entry, under)
+                    batch.not_last[entry.partition] += not one.updates.last
                 batch.instruments[entry.partition, one.isin] += 1
-                batch.not_last[entry.partition] += not one.updates.last
+                # A series counts a trade of its instrument once more.
+                batch.extra[entry.partition] += len(keys) - 1
             else:
                 batch.count(entry.partition, one)
     batch.superseded += batch.read

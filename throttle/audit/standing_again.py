@@ -4,8 +4,9 @@ It shares with the job the rules of an entry, and nothing of how it looks for th
 log is gone through forwards, once for all batches.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol
 
@@ -20,10 +21,13 @@ from throttle.contract.trade_order import (
     REVISION_CHARS,
     encode_version,
 )
+from throttle.window.series_rows import SeriesRules
 
 _NO_TRADES = b"0,0,0,,"
 _MARKS = (b'"cancels"', b'"corrects"', b"\\u")
 """One of these is in every entry that takes a trade back, and in few others."""
+
+_Newest = tuple[tuple[int, ...], Order, Entry, Trade]
 
 _FEW = 20
 """More names than these are not looked for in bytes."""
@@ -82,24 +86,29 @@ def isins_taken_back(entries: Iterable[Entry], rule: WindowRule) -> set[str]:
 
 
 class _Standing:
-    """An instrument's entries, and which of its trades stand after the last one."""
+    """An instrument's entries, and which of its trades stand after the last one.
 
-    def __init__(self) -> None:
+    ``taken_back`` counts by key: the instrument's, and those of its series.
+    """
+
+    def __init__(self, series: SeriesRules) -> None:
+        self._series = series
         self._entries: list[tuple[Entry, Trade]] = []
         self._begin()
 
     def _begin(self) -> None:
         self.gone: set[bytes] = set()
         self.known: set[bytes] = set()
-        self.taken_back = self.unknown_target = 0
-        self._of_seq: defaultdict[int, list[tuple[Order, Entry]]] = defaultdict(list)
-        self._newest: list[tuple[tuple[int, ...], Order, Entry, Trade]] = []
+        self.taken_back: Counter[str] = Counter()
+        self.unknown_target = 0
+        self._of_seq: defaultdict[int, list[tuple[Order, Trade]]] = defaultdict(list)
+        self._newest: defaultdict[str, list[_Newest]] = defaultdict(list)
 
     def add(self, entries: list[tuple[Entry, Trade]], batch: BatchEntry) -> None:
         """Take in entries in their order; what is counted is of the batch."""
         is_later = not self._entries or _place(self._entries[-1]) < _place(entries[0])
         self._entries += entries
-        self.taken_back = self.unknown_target = 0
+        self.taken_back, self.unknown_target = Counter(), 0
         if not is_later:
             # A broker's clock has gone back.
             self._entries.sort(key=_place)
@@ -116,23 +125,27 @@ class _Standing:
             for of_it in [n for n in named if n[0][:2] == newest]:
                 named.remove(of_it)
                 self.gone.add(_version(of_it[0]))
-                self.taken_back += is_of_batch
+                if is_of_batch:
+                    self.taken_back.update(self._series.keys_of(of_it[1]))
         if one.is_trade:
             order = *one.version, entry.position
-            self._of_seq[one.seq].append((order, entry))
+            self._of_seq[one.seq].append((order, one))
             self.known.add(_version(order))
             if one.updates.last:
                 first = (*(-n for n in order), -entry.partition)
-                heappush(self._newest, (first, order, entry, one))
+                for key in self._series.keys_of(one):
+                    under = replace(one, isin=key)
+                    heappush(self._newest[key], (first, order, entry, under))
 
-    def newest(self) -> tuple[Order, Entry, Trade] | None:
-        """Return the newest one that stands and counts for the last price.
+    def newest(self, key: str) -> tuple[Order, Entry, Trade] | None:
+        """Return the newest one that stands and counts for a key's last price.
 
         Of two that are equal, the one of the greater partition.
         """
-        while self._newest and _version(self._newest[0][1]) in self.gone:
-            heappop(self._newest)
-        return self._newest[0][1:] if self._newest else None
+        newest = self._newest[key]
+        while newest and _version(newest[0][1]) in self.gone:
+            heappop(newest)
+        return newest[0][1:] if newest else None
 
 
 class StandingLog:
@@ -158,15 +171,15 @@ class StandingLog:
         isins: Iterable[str],
         computed: Mapping[str, ComputedRow],
     ) -> TakenAgain:
-        """Return what a batch takes back of some instruments.
+        """Return what a batch takes back of some instruments, and of their series.
 
         ``computed`` are the rows of its last window by the trades in it.
         """
         end = {p: batch.end.position(p) for p in batch.end.partitions}
         if self._followed is None:
-            self._followed = {isin: _Standing() for isin in self._taken_at_all()}
+            self._followed = {isin: self._create() for isin in self._taken_at_all()}
         if new := set(isins) - self._followed.keys():
-            self._followed |= {isin: _Standing() for isin in new}
+            self._followed |= {isin: self._create() for isin in new}
             before = {p: (NOWHERE, upto) for p, upto in self._upto.items()}
             self._add(before, new, batch)
         followed = self._followed
@@ -175,13 +188,16 @@ class StandingLog:
         found = self._add(after, followed.keys(), batch)
         of_batch = {isin: followed[isin] for isin in found & set(isins)}
         rows = {
-            isin: _row_of(isin, of_it, batch, computed.get(isin), self._rule)
-            for isin, of_it in of_batch.items()
-            if of_it.taken_back
+            key: _row_of(key, of_it, batch, computed.get(key), self._rule)
+            for of_it in of_batch.values()
+            for key in of_it.taken_back
         }
-        every = of_batch.values()
-        unknown = sum(of_it.unknown_target for of_it in every)
-        return TakenAgain(rows, sum(of_it.taken_back for of_it in every), unknown)
+        every = of_batch.items()
+        unknown = sum(of_it.unknown_target for _, of_it in every)
+        return TakenAgain(rows, sum(one.taken_back[i] for i, one in every), unknown)
+
+    def _create(self) -> _Standing:
+        return _Standing(self._rule.series)
 
     def _taken_at_all(self) -> set[str]:
         """Return the instruments of which trades are taken back in any batch."""
@@ -231,7 +247,7 @@ def _is_of(batch: BatchEntry, entry: Entry) -> bool:
 
 
 def _row_of(
-    isin: str,
+    key: str,
     standing: _Standing,
     batch: BatchEntry,
     made: ComputedRow | None,
@@ -239,12 +255,12 @@ def _row_of(
 ) -> RestatedRow:
     versions = standing.gone, standing.known
     sums = _NO_TRADES if made is None else made.row.row_sums.encode()
-    newest = standing.newest()
+    newest = standing.newest(key)
     if newest is None:
-        return RestatedRow(Row(isin, NO_VERSION, sums, b""), False, 0, *versions)
+        return RestatedRow(Row(key, NO_VERSION, sums, b""), False, 0, *versions)
     order, entry, trade = newest
     version = encode_version(*order)
-    row = Row(isin, version, sums, trade.to_row())
+    row = Row(key, version, sums, trade.to_row())
     if made is not None and made.row.version == version:
         row = made.row
     cuts_ms = batch.start.end_ms, batch.end.end_ms

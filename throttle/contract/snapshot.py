@@ -6,7 +6,8 @@ This module is a contract. A message is one header line of JSON and one line per
     KR7005930003 <version> <sums> {"isin":"KR7005930003","time":...,"price":199500,...}
 
 so a row's JSON is carried as bytes and its price is never parsed on the way; sums are
-those of ``row_sums.py``. Behind the last row and an empty line come days so far, a line
+those of ``row_sums.py``. In place of an ISIN the key of a series may stand
+(``ingest/series.py``). Behind the last row and an empty line come days so far, a line
 each (``day_so_far.py``): in a message of the channel of every row, as of it, in one of
 the window log of those rows alone that start a day. A window that was joined with the
 instrument table has two more fields at the header's end, ``"instruments"``, the
@@ -19,6 +20,7 @@ from typing import NamedTuple
 
 import orjson
 
+from ingest.series import is_series
 from throttle.contract.day_so_far import STARTS, day_after, decode_days, encode_days
 from throttle.contract.group import Group, decode_groups, encode_groups
 from throttle.contract.row_sums import RowSums, checked, count_of
@@ -28,6 +30,19 @@ from tickthrottle_client.taking_back_v1 import REVISION
 _GROUPS = b',"groups":'
 
 NO_DAYS: Mapping[bytes, bytes] = {}
+
+
+_ISIN_END = len('{"isin":"KR7005930003"')
+
+
+def body_of(key: str, body: bytes) -> bytes:
+    """Return the JSON object of an instrument's trade as that of a key of it.
+
+    A series (``ingest/series.py``) shows its trades under a key of its own.
+    """
+    if not is_series(key):
+        return body
+    return b'{"isin":"%b"%b' % (key.encode(), body[_ISIN_END:])
 
 
 class Row(NamedTuple):

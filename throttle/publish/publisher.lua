@@ -60,10 +60,9 @@ local meta, last, windows, ledger, batches, groups, days = unpack(KEYS)
 local head = cjson.decode(ARGV[1])
 local channel, job, term = head.channel, head.job, head.term
 local window_count, partitions = #head.windows, #head.partitions
--- Places in a row's line: "<12 isin> <58 version> <sums> <body>"; in a last value:
--- "<58 version> <offset> <body>".
-local ISIN_END, VERSION_START, VERSION_END, SUMS_START = 12, 14, 71, 73
-local VERSION_CHARS = VERSION_END - VERSION_START + 1
+-- A row's line is "<key> <58 version> <sums> <body>", a last value
+-- "<58 version> <offset> <body>". A key is an ISIN, and behind it the name of a series may be.
+local ISIN_CHARS, VERSION_CHARS = 12, 58
 local REVISION_CHARS, MOST_REVISIONS = 4, 9999
 local NO_REVISION = string.rep('0', REVISION_CHARS)
 local NO_VERSION = string.rep('0', VERSION_CHARS)
@@ -100,6 +99,13 @@ local published_us = now[1] .. string.format('%06d', now[2])
 local channels = redis.call('PUBSUB', 'CHANNELS', channel .. ':*')
 if #channels > 0 and not head.knows_markets then return {'listened'} end
 
+-- The key of a line, its version, and where its sums begin.
+local function parts_of(line)
+  local space = string.find(line, ' ', ISIN_CHARS + 1, true)
+  return string.sub(line, 1, space - 1), string.sub(line, space + 1, space + VERSION_CHARS),
+    space + VERSION_CHARS + 2
+end
+
 -- The newest version of each instrument that this batch has come across, '' for none; and its
 -- stored last value.
 local versions, last_values = {}, {}
@@ -107,7 +113,7 @@ local function look_up(first, rows)
   for from = first, first + rows - 1, CHUNK do
     local unknown = {}
     for row = from, math.min(from + CHUNK, first + rows) - 1 do
-      local isin = string.sub(ARGV[row], 1, ISIN_END)
+      local isin = parts_of(ARGV[row])
       if not versions[isin] then unknown[#unknown + 1] = isin end
     end
     if #unknown > 0 then
@@ -147,9 +153,7 @@ for number, window in ipairs(head.windows) do
   at = at + window.rows
   look_up(window.rows_at, window.rows)
   for row = window.rows_at, window.rows_at + window.rows - 1 do
-    local line = ARGV[row]
-    local isin = string.sub(line, 1, ISIN_END)
-    local version = string.sub(line, VERSION_START, VERSION_END)
+    local isin, version = parts_of(ARGV[row])
     local of_it = number == window_count and restated[isin]
     if of_it or string.sub(versions[isin], 1, REVISION_CHARS) > NO_REVISION then
       if version ~= NO_VERSION then
@@ -183,7 +187,8 @@ local together = window_count > 1 and with_bodies(head.together) or last_window.
 -- The sums over all windows of the instruments that have several trades in them.
 local sums_of = {}
 for line = at, at + head.sums - 1 do
-  sums_of[string.sub(ARGV[line], 1, ISIN_END)] = string.sub(ARGV[line], ISIN_END + 2)
+  local space = string.find(ARGV[line], ' ', ISIN_CHARS + 1, true)
+  sums_of[string.sub(ARGV[line], 1, space - 1)] = string.sub(ARGV[line], space + 1)
 end
 at = at + head.sums
 
@@ -263,9 +268,9 @@ for number, window in ipairs(head.windows) do
   for partition = 1, partitions do
     for _ = 1, window.counts[partition] do
       local line = ARGV[row]
-      local space = string.find(line, ' ', SUMS_START, true)
-      local isin, sums = string.sub(line, 1, ISIN_END), string.sub(line, SUMS_START, space - 1)
-      local version = string.sub(line, VERSION_START, VERSION_END)
+      local isin, version, sums_start = parts_of(line)
+      local space = string.find(line, ' ', sums_start, true)
+      local sums = string.sub(line, sums_start, space - 1)
       local body = string.sub(line, space + 1)
       local of_it = number == window_count and restated[isin]
       if of_it and not of_it.own then

@@ -13,6 +13,7 @@ import structlog
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.known_instruments import MARKET, SECTOR
 from ingest.redis_keys import Keys
+from ingest.series import instrument_of
 from ingest.tradelog.contract import LogKind
 from throttle.contract.dead_letter import DeadLetter, letter_id
 from throttle.contract.group import Group
@@ -251,7 +252,9 @@ class Publisher:
         markets: dict[str, str] = {}
         if rows is not None:
             table = batch.instruments.instruments
-            of_restated = {isin: _market(table.get(isin)) for isin in restated}
+            of_restated = {
+                isin: _market(table.get(isin)) for isin in map(instrument_of, restated)
+            }
             head["markets"] = sorted({*rows.markets, *of_restated.values()})
             if self._has_listeners:
                 markets = of_restated | rows.market_of_instrument()
@@ -263,7 +266,9 @@ class Publisher:
         ):
             window["groups"] = _placed(own, places)
             lines = chain.from_iterable(of_window if markets else ())
-            window["markets"] = [places[MARKET + markets[r.isin]] for r in lines]
+            window["markets"] = [
+                places[MARKET + markets[instrument_of(r.isin)]] for r in lines
+            ]
         head["together"] = _placed(groups.together, places)
         several = groups.together if len(batch.windows) > 1 else ()
         return [

@@ -45,6 +45,8 @@ class SourceOptions:
     manual_clock: bool = False
     live_tasks: int = 1
     backlog_tasks: int = 2
+    series: str = ""
+    sessions: str = ""
 
     def parts(
         self, partitions: tuple[int, ...], is_live: bool
@@ -89,6 +91,8 @@ def log_options(
         manual_clock=manual_clock,
         live_tasks=settings.live_tasks,
         backlog_tasks=settings.backlog_tasks,
+        series=settings.series,
+        sessions=settings.sessions,
     )
 
 

@@ -25,6 +25,7 @@ from throttle.standing.look_back import EntryRules
 from throttle.window.bounded_rows import bound_names
 from throttle.window.checked_rows import extra_trades, joined, trade_rows
 from throttle.window.decoder import find_decoder
+from throttle.window.series_rows import find_series
 from throttle.window.turnover import ByPartition, of_all
 
 T = TypeVar("T")
@@ -43,7 +44,8 @@ class CheckedPieces:
     """Reads and checks what one task reads of a batch, and counts it by partition.
 
     ``entries`` are all that were read, ``blanks`` positions that hold none, ``extra``
-    the trades beyond the first of an entry, ``turnover`` what all of them come to. The
+    the trades beyond the first of an entry, those of series among them, ``turnover``
+    what all of them come to. The
     batch goes from ``start_ms`` to
     ``end_ms``. With ``every_trade`` each trade of an entry is a row, otherwise the
     newest of each instrument.
@@ -61,6 +63,7 @@ class CheckedPieces:
         self._bounds_ms = start_ms, end_ms
         self._every_trade = every_trade
         self._decode = find_decoder(options.decoder)
+        self._series = find_series(options.series, options.sessions)
         self._names: set[str] = set()
         self.entries, self.blanks = Counter[int](), Counter[int]()
         self.extra = Counter[int]()
@@ -99,13 +102,14 @@ class CheckedPieces:
             self._decode,
             self._options.max_entry_bytes,
             every_trade=self._every_trade,
+            series=self._series,
         )
         for p, turnover in of_all(rows).items():
             self.turnover[p] = turnover.plus(*self.turnover.get(p, NOTHING))
-        if self._decode is None:
+        if self._decode is None and not self._series.series:
             return rows
         self.extra += extra_trades(rows, entries)
-        return bound_names(rows, self._names)
+        return rows if self._decode is None else bound_names(rows, self._names)
 
 
 def ask_patiently(ask: Callable[[], T]) -> T:
@@ -150,6 +154,7 @@ def entry_rules(options: SourceOptions) -> EntryRules:
         options.max_entry_bytes,
         options.decoder,
         is_scattered=options.kafka is not None,
+        series=find_series(options.series, options.sessions),
     )
 
 

@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from ingest.series import instrument_of
 from ingest.tradelog.contract import Chunk, Ranges
 from throttle.contract.cut import Cut
 from throttle.standing.searched_log import EVERYTHING, PastLog, SearchedLog, Wanted
 from throttle.standing.settled import LoggedTrade, Settled, settle
 from throttle.window.checked_rows import trade_rows
 from throttle.window.decoder import find_decoder
+from throttle.window.series_rows import NO_SERIES, SeriesRules
 
 FIRST_SPAN_MS = 4_000
 """How far back the first step goes at least; each further one goes four times as far,
@@ -30,7 +32,8 @@ _TAKEN_APART = 2
 class EntryRules(NamedTuple):
     """How a log is opened, and its entries are checked, as the job's settings say it.
 
-    An instrument ``is_scattered`` if it may be in any partition of the log.
+    An instrument ``is_scattered`` if it may be in any partition of the log. Entries are
+    those of instruments; which of them a series has follows from its key.
     """
 
     open_log: Callable[[], PastLog]
@@ -39,16 +42,19 @@ class EntryRules(NamedTuple):
     max_entry_bytes: int
     decoder: str
     is_scattered: bool
+    series: SeriesRules = NO_SERIES
 
     def searched_log(self, most_bytes: int = 0) -> SearchedLog:
         """Return the log as it is searched, with so many bytes of it kept."""
         decode = find_decoder(self.decoder)
+        labels = SeriesRules(sessions=self.series.sessions)
 
         def check(partition: int, chunk: Chunk, end_ms: int) -> pa.Table:
             return trade_rows(
                 *(chunk, partition, 0, end_ms),
                 *(self.max_ahead_ms, decode, self.max_entry_bytes),
                 every_trade=True,
+                series=labels,
             )
 
         return SearchedLog(self.open_log, check, most_bytes)
@@ -119,6 +125,10 @@ class LookBack:
     def partitions(self) -> Set[int]:
         """The partitions that it reads."""
         return self._upto.keys()
+
+    def settled(self, key: str) -> Settled:
+        """Return what has become of the trades of an instrument, or of a series."""
+        return settle(self.entries[instrument_of(key)]).under(key)
 
     def is_of(self, isins: Collection[str], partitions: Collection[int]) -> bool:
         """Tell whether it holds what there is of these instruments, in these."""

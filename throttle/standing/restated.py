@@ -6,8 +6,10 @@ be of a window long before; the trade that the row would have shown is supersede
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 
+from ingest.series import is_series
 from throttle.contract.ledger import NOTHING, Turnover
 from throttle.contract.row_sums import Amounts
 from throttle.contract.snapshot import Row
@@ -47,20 +49,29 @@ NOTHING_RESTATED: Mapping[str, Restated] = {}
 def settle_batch(batch: Batch, look: LookBack) -> dict[str, Settled]:
     """Look back until it is known what stands, or the log, or the bound, ends.
 
-    That is the newest trade, and what the batch takes back.
+    That is the newest trade, and what the batch takes back: of instruments, and of
+    their series that have had a trade that it takes back.
     """
 
     def still_wanted(settled: Mapping[str, Settled]) -> Wanted:
         wanted: dict[str, Collection[int]] = {}
         for isin, of_it in settled.items():
-            newest = of_it.newest
-            if newest is None or not look.has_all_of(newest):
+            of_all = of_it, *_of_series(isin, of_it).values()
+            newest = [one.newest for one in of_all]
+            if not all(one is not None and look.has_all_of(one) for one in newest):
                 wanted[isin] = EVERYTHING
             elif numbers := look.open_numbers(of_it, partial(_is_of, batch)):
                 wanted[isin] = numbers
         return wanted
 
-    return look.settle(still_wanted)
+    def _of_series(isin: str, of_it: Settled) -> dict[str, Settled]:
+        gone = [t.trade.trade for t in of_it.taken_back if _is_of(batch, t.by)]
+        keys = {key for trade in gone for key in look.rules.series.keys_of(trade)}
+        return {key: of_it.under(key) for key in keys - {isin}}
+
+    settled = look.settle(still_wanted)
+    of_series = [_of_series(isin, of_it) for isin, of_it in settled.items()]
+    return reduce(or_, of_series, settled)
 
 
 def restate(
@@ -76,10 +87,12 @@ def restate(
     restated: dict[str, Restated] = {}
     for isin, of_it in sorted(settled.items()):
         now = [one for one in of_it.taken_back if _is_of(batch, one.by)]
-        for one in now:
-            counts[one.by.partition].taken_back += 1
-        for entry in of_it.unknown:
-            counts[entry.partition].unknown_target += _is_of(batch, entry)
+        # What is taken back of a series is taken back of its instrument.
+        if not is_series(isin):
+            for one in now:
+                counts[one.by.partition].taken_back += 1
+            for entry in of_it.unknown:
+                counts[entry.partition].unknown_target += _is_of(batch, entry)
         if not now:
             continue
         newest, placed = of_it.newest, rows.get(isin)

@@ -14,7 +14,7 @@ from throttle.contract.group import decimal_text, units
 from throttle.contract.row_sums import Amounts, RowSums
 from throttle.standing.look_back import LookBack
 from throttle.standing.restated import Restated
-from throttle.standing.settled import LoggedTrade, settle
+from throttle.standing.settled import LoggedTrade
 from throttle.window.traded import FirstTrade
 
 _NOTHING = Amounts(0, 0, None, None)
@@ -49,7 +49,7 @@ def day_of_trades(isin: str, day: DaySoFar, look: LookBack, window_ms: int) -> D
     while True:
         standing = [
             one
-            for one in settle(look.entries[isin]).standing
+            for one in look.settled(isin).standing
             if _is_since(day.start_ms, one, window_ms)
         ]
         if len(standing) >= day.sums.trades or not look.extend():

@@ -6,10 +6,12 @@ it. A trade that corrects another one takes that back, and stands itself.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
+from ingest.series import series_of
 from ingest.trade import Trade
 from throttle.contract.row_sums import Amounts
 from throttle.contract.trade_order import encode_version
@@ -22,6 +24,10 @@ class LoggedTrade(NamedTuple):
     partition: int
     position: int
     trade: Trade
+
+    def under(self, key: str) -> "LoggedTrade":
+        """Return it as a trade of a series of its instrument, by the series' key."""
+        return self._replace(trade=replace(self.trade, isin=key))
 
     @property
     def version(self) -> bytes:
@@ -55,6 +61,21 @@ class Settled(NamedTuple):
     standing: list[LoggedTrade]
     taken_back: list[TakenBack]
     unknown: list[LoggedTrade]
+
+    def under(self, key: str) -> "Settled":
+        """Return the part of it that a key of the instrument has, a series' or its own.
+
+        An entry that names no trade is the instrument's.
+        """
+        series = series_of(key)
+        if series is None:
+            return self
+        taken_back = (t for t in self.taken_back if series.has(t.trade.trade.extra))
+        return Settled(
+            [one.under(key) for one in self.standing if series.has(one.trade.extra)],
+            [one._replace(trade=one.trade.under(key)) for one in taken_back],
+            [],
+        )
 
     @property
     def newest(self) -> LoggedTrade | None:

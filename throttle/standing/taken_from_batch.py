@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ingest.series import instrument_of
 from throttle.contract.day_so_far import DaySoFar
 from throttle.standing.entry_budget import EntryBudget
 from throttle.standing.kept_looks import KeptLooks
@@ -37,8 +38,11 @@ class TakenFromBatch:
         if not asked:
             return left
         taking_back = self.batch.taking_back
-        theirs = {n: rules.partitions_of(taking_back[n], end) for n in asked}
-        for isin, look in self._kept.upto(end, theirs).items():
+        isins = set(map(instrument_of, asked))
+        theirs = {n: rules.partitions_of(taking_back[n], end) for n in sorted(isins)}
+        looks = self._kept.upto(end, theirs)
+        for isin in asked:
+            look = looks[instrument_of(isin)]
             look.left = self._look.left
             left[isin] = day_of_trades(isin, left[isin], look, rules.window_ms)
             self._look.left = look.left

@@ -52,6 +52,7 @@ from throttle.testing.windows_by_hand import (
     TumblingByHand,
     WindowsByHand,
 )
+from throttle.window.series_rows import find_series
 
 _WINDOWS: Mapping[str, Callable[[AnalyticsSettings], WindowsByHand]] = {
     "bars": lambda settings: TumblingByHand(settings.bars_ms),
@@ -203,7 +204,7 @@ class _Query:
         self._product, self._settings, self._log = product, settings, log
         rule = product.rule(settings)
         options = log_options(settings, log.info)
-        self._options = PartialOptions(options, rule, settings.start)
+        self._options = PartialOptions.create(options, rule, settings.start)
         self._rules = EntryRules(
             lambda: log,
             options.window_ms,
@@ -211,6 +212,7 @@ class _Query:
             options.max_entry_bytes,
             options.decoder,
             is_scattered=False,
+            series=find_series(options.series, options.sessions),
         )
         self._windows = _WINDOWS[product.name](settings)
         nowhere = (0,) * log.info.partitions

@@ -13,11 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingest.series import is_series
 from throttle.contract.cut import Cut, window_ends
 from throttle.contract.dead_letter import DeadLetter, unpack
 from throttle.contract.ledger import NOTHING, Turnover
 from throttle.contract.row_sums import ONE, RowSums
-from throttle.contract.snapshot import Row
+from throttle.contract.snapshot import Row, body_of
 from throttle.contract.trade_order import ORDER, encode_version
 from throttle.window import turnover
 from throttle.window.control_rows import decode_cuts, decode_read
@@ -208,8 +209,8 @@ def assemble(
     groups = None
     if instruments.version:
         end = replace(end, instruments=instruments.version)
-        _count_unknown(every, counts)
-        groups = GroupRows(every, instruments, bodies, are_newest, odd, list(windows))
+        _count_unknown(every.filter(_are_instruments(every)), counts)
+        groups = _groups(every, instruments, bodies, are_newest, odd, list(windows))
     parts = list(windows.values()), list(counts.values()), letters
     together = sums_by_instrument(*to_fold) if len(windows) > 1 else {}
     firsts = {name: every[f"first.{name}"] for name in FIRST}
@@ -217,6 +218,32 @@ def assemble(
     traded = BatchTrades(pa.table({**folded, **firsts}), odd)
     more = together, traded, _taking_back(others)
     return Batch(start, end, *parts, read_ms, instruments, groups, *more)
+
+
+def _groups(
+    every: pa.Table,
+    instruments: InstrumentColumns,
+    bodies: Sequence[bytes],
+    are_newest: Sequence[bool],
+    odd: Sequence[OddAmounts],
+    ends_ms: Sequence[int],
+) -> GroupRows:
+    """Return the groups of rows, of which those of series are none.
+
+    A series' trades are its instrument's, too.
+    """
+    are_instruments = _are_instruments(every)
+    if pc.all(are_instruments).as_py() is False:
+        of_trades = zip(bodies, are_newest, are_instruments.to_pylist(), strict=False)
+        own = [(body, is_newest) for body, is_newest, is_one in of_trades if is_one]
+        bodies, are_newest = [body for body, _ in own], [newest for _, newest in own]
+        odd = [one for one in odd if not is_series(one.isin)]
+        every = every.filter(are_instruments)
+    return GroupRows(every, instruments, bodies, are_newest, odd, ends_ms)
+
+
+def _are_instruments(rows: pa.Table) -> pa.ChunkedArray:
+    return pc.invert(pc.match_substring(rows["key"], "@"))
 
 
 def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
@@ -295,7 +322,7 @@ def _add_trades(
     rows = []
     for body, (end_ms, isin, partition, n, *order) in zip(bodies, values, strict=True):
         of_all = sums.get((end_ms, isin), ONE)
-        row = Row(isin, encode_version(*order), of_all, body)
+        row = Row(isin, encode_version(*order), of_all, body_of(isin, body))
         window = windows[end_ms]
         window.offer(partition, row)
         counts[partition].superseded += n

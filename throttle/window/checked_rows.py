@@ -27,6 +27,7 @@ from throttle.window.row_schema import (
     SUM_PREFIX,
     with_columns,
 )
+from throttle.window.series_rows import NO_SERIES, SeriesRules
 from throttle.window.vector_check import CountsFor
 from tickthrottle_client.updates_v1 import ALL, Updates
 
@@ -60,8 +61,11 @@ def trade_rows(
     max_bytes: int = MAX_ENTRY_BYTES,
     *,
     every_trade: bool = False,
+    series: SeriesRules = NO_SERIES,
 ) -> pa.Table:
     """Check a chunk; return one row per entry (``ARROW_SCHEMA``), in no stated order.
+
+    A trade has a further row for each of the ``series`` that it is in.
 
     A trade's payload is in the order of ``Trade.to_wire``, a refused one's as it came.
 
@@ -79,7 +83,7 @@ def trade_rows(
         judged = vector_check.check_decoded(
             chunk, (start_ms, end_ms), max_ahead_ms, decoder, max_bytes
         )
-        return _decoded_rows(chunk, partition, start_ms, judged, every_trade)
+        return _decoded_rows(chunk, partition, start_ms, judged, every_trade, series)
     quick = vector_check.has_wire_form(chunk.payloads, max_bytes)
     candidates = select(chunk, quick)
     times_us = vector_check.times_us(candidates.payloads)
@@ -89,20 +93,27 @@ def trade_rows(
         vector_check.are_timely(times_us, candidates.append_ms, max_ahead_ms),
     )
     good = select(candidates, valid)
+    times_us, isins = times_us.filter(valid), isins.filter(valid)
+    partitions = partition.filter(quick).filter(valid)
+    is_whole = len(good) == len(chunk)
+    if series.is_any:
+        payloads, isins, places = series.by_columns(good.payloads, isins, times_us)
+        good = replace(taken(good, places), payloads=payloads)
+        times_us, partitions = times_us.take(places), partitions.take(places)
     size = len(good)
     seqs, prices, sizes = vector_check.numbers(good.payloads)
     counts = vector_check.counts_for(good.payloads)
     sums, fits = trade_sums.of_columns(prices, sizes, counts)
     known = {
         "append_time": _window_times(good.append_ms, start_ms),
-        "key": _keys(isins.filter(valid), counts),
-        "partition": partition.filter(quick).filter(valid),
-        "time": times_us.filter(valid),
+        "key": _keys(isins, counts),
+        "partition": partitions,
+        "time": times_us,
         "seq": seqs,
         "position": good.positions,
         "trades": pa.repeat(_ONE, size),
         **sums,
-        **_own_firsts(counts, times_us.filter(valid), seqs, good.positions, prices),
+        **_own_firsts(counts, times_us, seqs, good.positions, prices),
         "payload": good.payloads,
         "reason": pa.nulls(size),
         "error": pa.nulls(size),
@@ -113,7 +124,7 @@ def trade_rows(
         texts = (column.filter(is_odd).to_pylist() for column in (prices, sizes))
         of_odd = map(Amounts.of_trade, *texts, _each(counts, is_odd))
         table = pa.concat_tables([table, _sum_rows(table.filter(is_odd), of_odd)])
-    if size == len(chunk):
+    if is_whole:
         return table
     odd, wrong = pc.invert(quick), pc.invert(valid)
     others = [
@@ -121,7 +132,7 @@ def trade_rows(
         (select(candidates, wrong), partition.filter(quick).filter(wrong)),
     ]
     judged = [
-        _judged_rows(*other, (start_ms, end_ms), max_ahead_ms, max_bytes)
+        _judged_rows(*other, (start_ms, end_ms), max_ahead_ms, max_bytes, series)
         for other in others
     ]
     return pa.concat_tables([table, *judged])
@@ -184,6 +195,16 @@ def select(chunk: Chunk, mask: pa.Array) -> Chunk:
     )
 
 
+def taken(chunk: Chunk, places: pa.Array) -> Chunk:
+    """Return the entries of a chunk at some places."""
+    return replace(
+        chunk,
+        positions=chunk.positions.take(places),
+        append_ms=chunk.append_ms.take(places),
+        payloads=chunk.payloads.take(places),
+    )
+
+
 # These two are ``cut.window_time_ms`` over columns: an entry counts as appended not
 # before the first cut and not at or past the second.
 def _stamped_before(chunk: Chunk, end_ms: int) -> Chunk:
@@ -202,12 +223,18 @@ def _judged_rows(
     cuts_ms: tuple[int, int],
     max_ahead_ms: int,
     max_bytes: int,
+    series: SeriesRules,
 ) -> pa.Table:
     judged = vector_check.check(chunk, cuts_ms, max_ahead_ms, max_bytes)
+    behind = [""] * len(judged)
+    if series.is_any:
+        judged, behind, at = _with_series(judged, series)
+        chunk, partition = taken(chunk, at), partition.take(at)
     places = chunk.positions.to_pylist(), chunk.append_ms.to_pylist()
     keys, times_us, seqs, reasons, errors = (
         zip(*map(_values, judged, *places), strict=True) if judged else ((),) * 5
     )
+    keys = tuple(map("".join, zip(keys, behind, strict=True)))
     size = len(chunk)
     payloads = [
         one.to_wire() if isinstance(one, Trade) else payload
@@ -232,25 +259,51 @@ def _judged_rows(
             "error": pa.array(errors, pa.string()),
         }
     ).cast(ARROW_SCHEMA)
-    return _with_corrections(_summed(table, amounts), table, judged)
+    return _with_corrections(_summed(table, amounts), table, judged, behind)
+
+
+def _with_series(
+    judged: Sequence[InvalidTrade | Trade], series: SeriesRules
+) -> tuple[list[InvalidTrade | Trade], list[str], pa.Array]:
+    """Return trades for all that they count for.
+
+    With them comes what stands behind the ISIN of their key, and which of those given
+    each is.
+    """
+    every: list[InvalidTrade | Trade] = []
+    behind: list[str] = []
+    at: list[int] = []
+    for place, one in enumerate(judged):
+        keys = [""]
+        if _is_trade(one):
+            one = series.labelled(one)
+            keys = [key.removeprefix(one.isin) for key in series.keys_of(one)]
+        every += [one] * len(keys)
+        behind += keys
+        at += [place] * len(keys)
+    return every, behind, pa.array(at, pa.int64())
 
 
 def _with_corrections(
-    rows: pa.Table, of_entries: pa.Table, judged: Sequence[InvalidTrade | Trade]
+    rows: pa.Table,
+    of_entries: pa.Table,
+    judged: Sequence[InvalidTrade | Trade],
+    behind: Sequence[str],
 ) -> pa.Table:
-    """Add a row for each trade that takes the place of another one."""
-    places = [
-        place
-        for place, one in enumerate(judged)
-        if _is_trade(one) and one.takes_back is not None
-    ]
-    if not places:
+    """Add a row for each trade that takes the place of another one.
+
+    Of series there is none: what is taken back of them follows from it.
+    """
+    correcting_isins = {
+        place: one.isin
+        for place, (one, of_series) in enumerate(zip(judged, behind, strict=True))
+        if _is_trade(one) and one.takes_back is not None and not of_series
+    }
+    if not correcting_isins:
         return rows
-    correcting = of_entries.take(pa.array(places, pa.int64()))
-    isins = (
-        one.isin for one in judged if _is_trade(one) and one.takes_back is not None
-    )
-    size = len(places)
+    correcting = of_entries.take(pa.array(correcting_isins, pa.int64()))
+    isins = correcting_isins.values()
+    size = len(correcting_isins)
     none = pa.repeat(pa.scalar(0, pa.int64()), size)
     nothing = {name: pa.nulls(size, ARROW_SCHEMA.field(name).type) for name in FIRST}
     columns = {
@@ -268,6 +321,7 @@ def _decoded_rows(
     start_ms: int,
     judged: Sequence[Sequence[Judged]],
     every_trade: bool,
+    series: SeriesRules,
 ) -> pa.Table:
     """Return the rows of entries that may hold no trade, or several."""
     places = zip(
@@ -278,7 +332,7 @@ def _decoded_rows(
     numbers: list[int] = []
     rows: list[tuple[Any, ...]] = []
     for number, (held, place) in enumerate(zip(judged, places, strict=True)):
-        found = list(_rows_of(held, *place, every_trade=every_trade))
+        found = list(_rows_of(held, *place, every_trade=every_trade, series=series))
         numbers += [number] * len(found)
         rows += found
     at = pa.array(numbers, pa.int64())
@@ -309,6 +363,7 @@ def _rows_of(
     payload: bytes,
     *,
     every_trade: bool,
+    series: SeriesRules,
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of an entry, without append time and partition.
 
@@ -327,20 +382,23 @@ def _rows_of(
             yield (*(key, *order, count, one.to_wire(), CANCELLED, None, None, None),)
             if not one.is_trade:
                 continue
-        if isinstance(one, Trade) and every_trade:
-            order = one.time_us, one.seq, position
-            of_it = [one]
-            yield (
-                *(_key(one), *order, 1, one.to_wire(), None, None),
-                *(_first(of_it, position), _amounts(of_it)),
-            )
-        elif isinstance(one, Trade) and not one.updates.last:
-            not_last.setdefault(_key(one), []).append(one)
-        elif isinstance(one, Trade):
-            trades.setdefault(one.isin, []).append(one)
-            other = newest.get(one.isin)
-            if other is None or one.version >= other.version:
-                newest[one.isin] = one
+        if isinstance(one, Trade):
+            trade = series.labelled(one)
+            for isin in series.keys_of(trade):
+                if every_trade:
+                    of_it = [trade]
+                    yield (
+                        *(_key(trade, isin), trade.time_us, trade.seq, position, 1),
+                        *(trade.to_wire(), None, None),
+                        *(_first(of_it, position), _amounts(of_it)),
+                    )
+                elif not trade.updates.last:
+                    not_last.setdefault(_key(trade, isin), []).append(trade)
+                else:
+                    trades.setdefault(isin, []).append(trade)
+                    other = newest.get(isin)
+                    if other is None or trade.version >= other.version:
+                        newest[isin] = trade
         elif isinstance(one, Skipped):
             key = SKIPPED_PREFIX + one.name
             yield key, append_ms * 1000, 0, 0, 1, b"", key, None, None, None
@@ -367,8 +425,8 @@ def _is_trade(one: object) -> TypeGuard[Trade]:
     return isinstance(one, Trade) and one.is_trade
 
 
-def _key(trade: Trade) -> str:
-    return trade.isin if trade.updates.last else NOT_LAST_PREFIX + trade.isin
+def _key(trade: Trade, isin: str) -> str:
+    return isin if trade.updates.last else NOT_LAST_PREFIX + isin
 
 
 def _amounts(trades: Iterable[Trade]) -> Amounts | None:
@@ -418,4 +476,4 @@ def _values(judged: InvalidTrade | Trade, position: int, append_ms: int) -> _Val
     if not judged.is_trade:
         key = CANCEL_PREFIX + judged.isin
         return key, judged.time_us, judged.seq, CANCELLED, None
-    return _key(judged), judged.time_us, judged.seq, None, None
+    return _key(judged, judged.isin), judged.time_us, judged.seq, None, None

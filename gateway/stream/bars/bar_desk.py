@@ -14,6 +14,7 @@ from gateway.stream.bars.bar_update import (
     BarUpdate,
 )
 from gateway.stream.counters import Counters
+from ingest.series import is_series
 from tickthrottle_client.tick_v1 import ALL
 
 DEFAULT_WINDOW_MS = 2_000
@@ -84,7 +85,9 @@ class BarDesk:
     def wants(self, interval: str, isin: str) -> bool:
         """Say whether anybody watches an instrument's bars of this length."""
         wanted = self._wanted
-        return BarKey(interval, isin) in wanted or BarKey(interval, ALL) in wanted
+        if BarKey(interval, isin) in wanted:
+            return True
+        return BarKey(interval, ALL) in wanted and not is_series(isin)
 
     def watch(self, watcher: Watcher, keys: Collection[BarKey]) -> BarKeySet:
         """Have a client watch ``keys`` in place of what it did; return its key set."""

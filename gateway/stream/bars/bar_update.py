@@ -10,6 +10,7 @@ from typing import NamedTuple
 import orjson
 
 from gateway.protocol.bar_keys import BarKey
+from ingest.series import is_series
 from throttle.contract.bar_intervals import INTERVALS_MS
 from tickthrottle_client.tick_v1 import ALL
 
@@ -67,12 +68,17 @@ class BarKeySet:
         self.keys = keys
         self.whole = tuple(key.interval for key in keys if key.isin == ALL)
         self.named = frozenset(
-            key for key in keys if key.isin != ALL and key.interval not in self.whole
+            key
+            for key in keys
+            if is_series(key.isin)
+            or (key.isin != ALL and key.interval not in self.whole)
         )
 
     def wants(self, interval: str, isin: str) -> bool:
         """Say whether an instrument's bars of this length are among what is watched."""
-        return interval in self.whole or BarKey(interval, isin) in self.named
+        if interval in self.whole and not is_series(isin):
+            return True
+        return BarKey(interval, isin) in self.named
 
 
 NO_BARS = BarKeySet(())
@@ -89,7 +95,9 @@ class BarUpdate:
         self._by_interval: Mapping[str, list[BarRow]] = defaultdict(list)
         for row in rows:
             self._by_key[BarKey(row.id.interval, row.id.isin)].append(row)
-            self._by_interval[row.id.interval].append(row)
+            # A series is no instrument: who watches all watches none.
+            if not is_series(row.id.isin):
+                self._by_interval[row.id.interval].append(row)
         self._frames: dict[BarKeySet, bytes] = {}
 
     def rows(self, key_set: BarKeySet) -> Iterator[BarRow]:

@@ -105,3 +105,32 @@ def test_a_day_that_has_begun_without_a_price_has_no_close() -> None:
     day = orjson.loads(encode_day(row, None, None))
     assert (day["open"], day["high"], day["close"]) == (None, None, None)
     assert (day["volume"], day["vwap"]) == (5, 100)
+
+
+def session(text: str, price: str) -> LastValue:
+    """Return the row of the regular session, with its day so far."""
+    body = b'{"price":%b,"size":1}' % price.encode()
+    return LastValue(f"{SAMSUNG}@regular", b"", 1, body, text.encode())
+
+
+def test_a_change_is_that_of_the_regular_close() -> None:
+    """After it, whatever is traded: the figures of the session are told beside."""
+    row = ROW._replace(day=b"1000,9,90,9500,120,90,100")
+    entry = InstrumentEntry(SAMSUNG, prev_close="100")
+    regular = session("1000,4,40,4200,108,95,101", "105")
+    day = orjson.loads(encode_day(row, None, entry, regular))
+    assert (day["close"], day["change"], day["percent"]) == (110.1, 5, 5)
+    assert day["regular"] == {
+        **{"open": 101, "high": 108, "low": 95, "close": 105},
+        **{"volume": 40, "value": 4200, "trades": 4},
+    }
+
+
+def test_before_the_regular_session_of_a_day_there_is_none() -> None:
+    """That of the day before is not today's: the change is that of the price."""
+    row = ROW._replace(day=b"2000,9,90,9500,120,90,100")
+    entry = InstrumentEntry(SAMSUNG, prev_close="100")
+    before = session("1000,4,40,4200,108,95,101", "105")
+    day = orjson.loads(encode_day(row, None, entry, before))
+    assert "regular" not in day
+    assert day["change"] == 10.1

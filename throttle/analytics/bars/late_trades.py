@@ -22,6 +22,7 @@ class BarPartials(PartialRule):
     """
 
     takes_back: ClassVar[bool] = True
+    keeps_series: ClassVar[bool] = True
 
     bars_ms: int
     lateness_ms: int

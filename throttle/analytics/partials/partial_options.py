@@ -1,7 +1,7 @@
 """What Spark is told of the log and a product, and what one task is told to read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 from pyspark.sql.datasource import InputPartition
@@ -22,6 +22,13 @@ class PartialOptions:
     log: SourceOptions
     rule: PartialRule
     start: str
+
+    @classmethod
+    def create(
+        cls, log: SourceOptions, rule: PartialRule, start: str
+    ) -> "PartialOptions":
+        """Create them; series are left out of a product that keeps none."""
+        return cls(log if rule.keeps_series else replace(log, series=""), rule, start)
 
     def to_spark(self) -> dict[str, str]:
         """Encode for ``DataStreamReader.options``."""

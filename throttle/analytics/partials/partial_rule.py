@@ -43,6 +43,9 @@ class PartialRule(ABC):
     takes_back: ClassVar[bool] = False
     """Whether trades that are taken back leave their windows."""
 
+    keeps_series: ClassVar[bool] = False
+    """Whether series have windows of their own beside their instrument's."""
+
     is_combined: ClassVar[bool] = True
     """Whether one partial bar stands for all trades of an instrument and a start."""
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import structlog
 
+from ingest.series import instrument_of
 from throttle.analytics.partials.logged_trades import table_of
 from throttle.analytics.partials.partial_bars import ZERO
 from throttle.analytics.partials.partial_rule import PartialRule
@@ -20,7 +21,6 @@ from throttle.analytics.partials.taken_back import placed_takings
 from throttle.contract.cut import Cut
 from throttle.standing.entry_budget import EntryBudget
 from throttle.standing.look_back import EntryRules, LookBack
-from throttle.standing.settled import settle
 
 log = structlog.get_logger()
 
@@ -77,7 +77,7 @@ class StandingPrices:
 
     def _prices(self, counts: dict[Place, int], cut: Cut) -> dict[Place, Any]:
         """Return the prices of windows, by how many trades they count."""
-        look = self._look_from({isin for isin, _ in counts}, cut)
+        look = self._look_from({instrument_of(isin) for isin, _ in counts}, cut)
         look.left = self._budget.take()
         while True:
             found = self._found(look, {isin for isin, _ in counts})
@@ -108,7 +108,7 @@ class StandingPrices:
         self, look: LookBack, isins: Collection[str]
     ) -> dict[Place, tuple[int, Any]]:
         """Return how many trades of instruments stand in each window, its prices."""
-        settled = [settle(look.entries[isin]) for isin in isins]
+        settled = [look.settled(isin) for isin in isins]
         standing = [one for of_it in settled for one in of_it.standing]
         gone = [one for of_it in settled for one in of_it.taken_back]
         # What was taken back when its window was final is in there for good.

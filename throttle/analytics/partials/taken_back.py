@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingest.series import is_series
 from throttle.analytics.partials.logged_trades import table_of
 from throttle.analytics.partials.partial_bars import (
     ARROW_SCHEMA,
@@ -71,9 +72,19 @@ def takings_of(
     unknown = [one for of_it in settled for one in of_it.unknown if is_own(one)]
     found = [one for of_it in settled for one in of_it.taken_back if is_own(one.by)]
     counted = [one for one in found if one.trade.append_ms >= part.since_ms]
+    if rule.keeps_series:
+        keys = ((one, rules.series.keys_of(one.trade.trade)) for one in counted)
+        counted = [
+            one._replace(trade=one.trade.under(key))
+            for one, of_it in keys
+            for key in of_it
+        ]
     which, placed, may_change = placed_takings(counted, rule)
     own = zip(which, may_change.to_pylist(), strict=True)
-    done = Counter(counted[n].by.partition for n, changes in own if changes)
+    changed = [counted[n] for n, changes in own if changes]
+    done = Counter(
+        one.by.partition for one in changed if not is_series(one.trade.trade.isin)
+    )
     left = Counter(one.partition for one in (*unknown, *(one.by for one in found)))
     columns = (column.filter(may_change) for column in placed[:2])
     return Takings(_less(*columns), done, left - done)

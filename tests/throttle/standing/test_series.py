@@ -1,0 +1,140 @@
+"""Series of instruments: each is what its trades alone would have been."""
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+import redis
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest.series import parse_series
+from ingest.tradelog.redis_log_reader import find_log
+from tests.examples import many
+from tests.ingest.strategies import updates
+from tests.published import stored_days
+from tests.throttle.testing.tapes import ISINS, W, is_one_server
+from throttle.audit.published import PublishedHistory
+from throttle.audit.recompute import WindowRule
+from throttle.audit.redis_entries import RedisLogEntries
+from throttle.audit.verify import Verification
+from throttle.contract.snapshot import Row
+from throttle.testing.driver import CRASH_POINTS, CrashPoint, ThrottleDriver
+from throttle.window.series_rows import find_series
+
+pytestmark = pytest.mark.redis
+
+SERIES = "KRX,NXT,regular,KRX-regular"
+ISIN = ISINS[0]
+
+
+class Step(NamedTuple):
+    """A trade or a cancel, the time from the one before, and what comes after it."""
+
+    after_ms: int
+    price: int
+    size: int
+    late_ms: int
+    venue: str | None
+    session: str | None
+    updates: str | None
+    cancels: int | None
+    corrects: int | None
+    is_turned: bool
+    crash: CrashPoint | None
+
+
+steps = st.builds(
+    Step,
+    st.sampled_from([0, 1, 300, 1_999, 2_000, 5_000]),
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.sampled_from([0, 0, 0, 400, 2_500]),
+    st.sampled_from(["KRX", "NXT", None]),
+    st.sampled_from(["regular", "after", None]),
+    st.none() | st.none() | updates,
+    st.none() | st.none() | st.integers(0, 9),
+    st.none() | st.none() | st.integers(0, 9),
+    st.booleans(),
+    st.none() | st.none() | st.sampled_from(CRASH_POINTS),
+)
+tapes = st.lists(steps, min_size=2, max_size=30)
+
+
+def fields_of(step: Step) -> dict[str, Any]:
+    """Return the further fields of a step's trade."""
+    names = "venue", "session", "updates", "corrects"
+    every = {name: getattr(step, name) for name in names}
+    return {name: value for name, value in every.items() if value is not None}
+
+
+def play(driver: ThrottleDriver, tape: list[Step], series: str = "") -> None:
+    """Append a tape, or what a series has of it; publish, and die now and then.
+
+    A trade has the number of its step: one is taken back in a series if it is there.
+    """
+    of_it = parse_series(series)
+    at_ms = ended_ms = 0
+    for number, step in enumerate(tape):
+        at_ms += step.after_ms
+        fields = fields_of(step)
+        if step.cancels is not None:
+            driver.cancel(ISIN, step.cancels, at_ms=at_ms)
+        elif not of_it or of_it[0].has(fields):
+            driver.trade(
+                ISIN,
+                str(step.price),
+                at_ms=at_ms,
+                time_ms=at_ms - step.late_ms,
+                seq=number,
+                size=str(step.size),
+                **fields,
+            )
+        if step.is_turned:
+            may_crash = at_ms // W > ended_ms // W
+            driver.turn_clock(at_ms, crash_at=step.crash if may_crash else None)
+            ended_ms = at_ms
+    driver.turn_clock(at_ms + 2 * W)
+    assert driver.ledger().problems() == []
+
+
+def items_of(driver: ThrottleDriver, key: str) -> list[tuple[int, Any, bytes]]:
+    """Return what is published of a key: window, item without its key, and sums."""
+    rows = ((w.end_ms, w.rows[key]) for w in driver.windows() if key in w.rows)
+    return [(end_ms, said(row, key), row.sums) for end_ms, row in rows]
+
+
+def said(row: Row, key: str) -> Any:
+    """Return an item without its key."""
+    item = json.loads(row.body, parse_float=str)
+    assert item.pop("isin") == key
+    return item
+
+
+@settings(max_examples=many(25), suppress_health_check=is_one_server)
+@given(tape=tapes, name=st.sampled_from(SERIES.split(",")))
+def test_a_series_is_what_its_trades_alone_would_have_been(
+    tape: list[Step], name: str, redis_url: str, client: redis.Redis
+) -> None:
+    """Rows, days, late and taken back; the account of the job finds the same."""
+    client.flushall()
+    with ThrottleDriver(redis_url=redis_url, series=SERIES) as driver:
+        play(driver, tape)
+        of_series = items_of(driver, f"{ISIN}@{name}")
+        info = find_log(client, "tt")
+        assert info is not None
+        history = PublishedHistory(client, "tt")
+        log = RedisLogEntries(client, "tt", info)
+        rule = WindowRule(W, 5_000, series=find_series(SERIES, ""))
+        again = Verification(history.batches("throttle"), log, rule)
+        before = history.versions_before()
+        report = again.run(history.windows(), before, history.oldest_offset)
+        assert [*report.problems, *map(str, report.differences)] == []
+        assert (report.equal, report.undecided) == (report.compared, 0)
+        assert report.books == driver.ledger().total
+    days = stored_days(client)
+    client.flushall()
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        play(driver, tape, name)
+        assert items_of(driver, ISIN) == of_series
+    assert days.get(f"{ISIN}@{name}") == stored_days(client).get(ISIN)
