@@ -40,7 +40,7 @@ _RULE = (
 )
 
 
-class Series(NamedTuple):
+class TradeSeries(NamedTuple):
     """Which trades of an instrument it has; empty is what it does not ask for."""
 
     venue: str
@@ -63,7 +63,7 @@ class Series(NamedTuple):
         )
 
     @classmethod
-    def parse(cls, name: str) -> "Series":
+    def parse(cls, name: str) -> "TradeSeries":
         """Read a name. Raises ValueError."""
         form = _NAME.fullmatch(name)
         if form is None:
@@ -71,12 +71,12 @@ class Series(NamedTuple):
         return cls(form["venue"] or "", form["of_venue"] or form["session"] or "")
 
 
-def parse_series(text: str) -> tuple[Series, ...]:
+def parse_series(text: str) -> tuple[TradeSeries, ...]:
     """Read ``KRX,NXT,regular``, each once. Raises ValueError."""
     names = dict.fromkeys(filter(None, map(str.strip, text.split(","))))
     if len(names) > MOST_SERIES:
         raise ValueError(f"names {len(names)}, {MOST_SERIES} at most")
-    return tuple(map(Series.parse, names))
+    return tuple(map(TradeSeries.parse, names))
 
 
 def instrument_of(key: str) -> str:
@@ -94,6 +94,6 @@ def code_of(text: str) -> str:
     return text.partition(_AT)[0]
 
 
-def series_of(key: str) -> Series | None:
+def series_of(key: str) -> TradeSeries | None:
     """Return the series that a key names, None if none. Raises ValueError."""
-    return Series.parse(key[ISIN_CHARS + 1 :]) if is_series(key) else None
+    return TradeSeries.parse(key[ISIN_CHARS + 1 :]) if is_series(key) else None

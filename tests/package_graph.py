@@ -20,6 +20,7 @@ FLOORS = {
         "decimals",
         "trade",
         "wire_form",
+        "series",
         "symbol_key",
         "span_words",
         "market_hours",

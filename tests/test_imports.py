@@ -26,6 +26,8 @@ FOREIGN = {
     "throttle": {
         "ingest.redis_keys",
         "ingest.trade",
+        "ingest.series",
+        "ingest.market_hours",
         "ingest.instrument_table",
         "ingest.decimals",
         "ingest.wire_form",
@@ -51,6 +53,7 @@ FOREIGN = {
         "throttle.contract",
         "ingest.redis_keys",
         "ingest.trade",
+        "ingest.series",
         "ingest.instrument_table",
         "ingest.market_hours",
         "ingest.settings",

@@ -106,11 +106,15 @@ class SparkSettings(LogSettings):
     ``Asia/Seoul@00:00,US=America/New_York@09:30,QM=UTC@00:00``.
     """
 
-    series: Annotated[str, AfterValidator(_check_series)] = ""
+    series: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9_, -]*$"), AfterValidator(_check_series)
+    ] = ""
     """Series kept of every instrument beside it, as ``KRX,NXT,regular,KRX-regular``:
     the trades of a venue, of a session, of both."""
 
-    sessions: Annotated[str, AfterValidator(_check_sessions)] = ""
+    sessions: Annotated[
+        str, Field(pattern=r"^[\w/=,. -]*$"), AfterValidator(_check_sessions)
+    ] = ""
     """Calendars that say the session of a trade that says none: ``XKRX``, or by the
     first two letters of an ISIN ``KR=XKRX,US=XNYS``."""
 

@@ -22,7 +22,7 @@ from gateway.rest.selection import Wish, check_named, resolve, select
 from gateway.stream.frames import list_object
 from gateway.upstream.analytics_store import AnalyticsStore
 from ingest.instrument_table.instrument_entry import FIELDS, InstrumentEntry
-from ingest.series import REGULAR, Series, instrument_of, is_series
+from ingest.series import REGULAR, TradeSeries, instrument_of, is_series
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.snapshot import LastValue
 
@@ -36,7 +36,7 @@ MORE_FIELDS = (*FIELDS[1:], DAY, SERIES)
 """What a quote may have besides: all that is known of an instrument, its day, and the
 quotes of its series."""
 
-_REGULAR = Series("", REGULAR)
+_REGULAR = TradeSeries("", REGULAR)
 
 Isins = Annotated[
     str | None,

@@ -250,9 +250,9 @@ class Intake:
     def _note_day(self, day: InstrumentDay) -> None:
         isin = self._keys.get(day.symbol)
         # Nearly every trade says what the one before it said.
-        if isin is None or self._days.get(isin) == day:
+        if isin is None or self._days.get(day.symbol) == day:
             return
-        self._days[isin] = day
+        self._days[day.symbol] = day
         try:
             self.days.note(isin, day.prev_close, day.is_halted)
         except BadInstruments:
@@ -360,8 +360,9 @@ class Intake:
             "seq": traded.number,
             "price": _plain("price", traded.price),
             "size": _plain("size", traded.size),
-            "venue": self._venue,
-            "symbol": traded.symbol,
+            # Of an exchange with several venues the trade says its own.
+            "venue": traded.extra.get("venue", self._venue),
+            "symbol": traded.extra.get("symbol", traded.symbol),
         }
         if self._numbering is Numbering.UNIQUE and traded.number is not None:
             fields["trade_id"] = check_integer("seq", traded.number)

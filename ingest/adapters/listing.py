@@ -18,6 +18,7 @@ from ingest.adapters.adapter import (
     Fetch,
 )
 from ingest.instrument_table.instrument_entry import MAX_CHARS, visible
+from ingest.series import code_of
 from ingest.symbol_key import BadSymbol, keys_of
 from ingest.trade import InvalidTrade, check_isin
 
@@ -155,7 +156,11 @@ def encode_listing(kind: type[Adapter], instruments: FeedInstruments) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
+    every = {isin: symbol for symbol, isin in reversed(list(instruments.keys.items()))}
     for symbol, isin in instruments.keys.items():
+        if every[isin] != symbol:
+            # Of another venue.
+            continue
         instrument = instruments.listed.get(symbol, ExchangeInstrument(symbol))
         code = symbol if _CODE_FORM.fullmatch(symbol) else ""
         texts = (
@@ -184,7 +189,10 @@ def _own_list(kind: type[Adapter], fetch: Fetch) -> dict[str, ExchangeInstrument
 def _keys(
     kind: type[Adapter], symbols: Iterable[str], known: Mapping[str, str]
 ) -> dict[str, str]:
-    found = {s: known.get(s) or kind.isin_of(s) for s in symbols}
+    # An instrument of several venues is in a list once.
+    found = {
+        s: known.get(s) or known.get(code_of(s)) or kind.isin_of(s) for s in symbols
+    }
     without = [symbol for symbol, isin in found.items() if isin is None]
     if without and not kind.prefix:
         raise BadChoice(
@@ -198,6 +206,7 @@ def _keys(
     keys = {symbol: isin or made[symbol] for symbol, isin in found.items()}
     owners: dict[str, str] = {}
     for symbol, isin in keys.items():
-        if owners.setdefault(isin, symbol) != symbol:
+        code = code_of(symbol)
+        if code_of(owners.setdefault(isin, symbol)) != code:
             raise BadChoice(f"symbols {owners[isin]!r} and {symbol!r}: both are {isin}")
     return keys

@@ -1,10 +1,11 @@
 """Korea Investment & Securities (KIS): Korean stocks, with a key. Pure.
 
-``H0STCNT0``, trades of KRX: text frames, ``0|H0STCNT0|003|`` and the fields of each
+``H0STCNT0``, trades of KRX, and ``H0NXCNT0``, those of NXT, of the symbols that are
+asked for as ``005930@NXT``: text frames, ``0|H0STCNT0|003|`` and the fields of each
 trade with carets between them (``kis_records.py``). No trade has a number, but each has
-the day's volume up to and with it; so a trade that comes again has a volume that was
-there before. Each also has the change against the day before, and whether the
-instrument is halted.
+the day's volume up to and with it, of its venue; so a trade that comes again has a
+volume that was there before. Each also has the change against the day before, and
+whether the instrument is halted.
 """
 
 import re
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from json import dumps, loads
 from typing import Any
 
@@ -41,15 +42,16 @@ from ingest.adapters.adapter import (
 from ingest.conditions.sale_rules import Sale
 from ingest.decimals import plain_decimal
 from ingest.exchanges.kis_records import FIELDS, KNOWN_LENGTHS, Record, split_records
+from ingest.series import code_of
 from ingest.trade import InvalidTrade
 from tickthrottle_client.trade_v1 import isin_check_digit
 
 TRADES = "H0STCNT0"
-OTHER_TRADES = {
-    "H0NXCNT0": "trades of NXT",
-    "H0UNCNT0": "trades of KRX and NXT together",
-}
-"""Channels of trades that this adapter does not follow, and what they hold."""
+NXT = "NXT"
+_OF_NXT = "H0NXCNT0"
+_OF_BOTH = "H0UNCNT0"
+_BEHIND = {TRADES: "", _OF_NXT: f"@{NXT}"}
+"""What stands behind the code in a symbol, by the channel that its trades come on."""
 
 _CODE, _HOUR, _PRICE, _SIGN, _CHANGE, _SIZE = 0, 1, 2, 3, 4, 12
 _VOLUME, _VALUE, _SIDE, _DATE, _SESSION, _HALTED, _EXPECTED = 13, 14, 21, 33, 34, 35, 43
@@ -59,7 +61,7 @@ _CLASSES = {"1": "pre", "2": "regular", "3": "after", "5": "closed"}
 _DOWN, _SAME, _UP_SAME = {"4", "5"}, "3", {"1", "2", "3"}
 _HALTS = {"Y": True, "N": False}
 _CODE_FORM = re.compile(
-    r"(?:A(?=[0-9]{6}))?([0-9A-Z]{6}|Q[0-9]{6})(?:\.K[SQ])?", re.ASCII
+    r"(?:A(?=[0-9]{6}))?([0-9A-Z]{6}|Q[0-9]{6})(?:\.K[SQ])?(@NXT|@KRX)?", re.ASCII
 )
 _SEOUL = timezone(timedelta(hours=9))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -92,7 +94,10 @@ class Kis(Adapter):
         super().__init__(symbols, secrets)
         self._approval = ""
         self._cipher: tuple[str, str] | None = None
-        self._asked = frozenset(symbols)
+        self._asked = {
+            channel: frozenset(map(code_of, self._symbols_of(channel)))
+            for channel in _BEHIND
+        }
 
     def prepare(self, fetch: Fetch) -> None:
         """Get the approval key of this connection with the application's keys."""
@@ -118,18 +123,21 @@ class Kis(Adapter):
 
     def subscribe(self) -> Iterable[str]:
         """Ask for each instrument by itself, as it has to be."""
-        for symbol in self.symbols:
-            yield dumps(
-                {
-                    "header": {
-                        "approval_key": self._approval,
-                        "custtype": "P",
-                        "tr_type": "1",
-                        "content-type": "utf-8",
-                    },
-                    "body": {"input": {"tr_id": TRADES, "tr_key": symbol}},
-                }
-            )
+        header = {
+            "approval_key": self._approval,
+            "custtype": "P",
+            "tr_type": "1",
+            "content-type": "utf-8",
+        }
+        for channel in _BEHIND:
+            for symbol in self._symbols_of(channel):
+                wanted = {"tr_id": channel, "tr_key": code_of(symbol)}
+                yield dumps({"header": header, "body": {"input": wanted}})
+
+    def _symbols_of(self, channel: str) -> list[str]:
+        """Return the symbols whose trades come on a channel."""
+        behind = _BEHIND[channel]
+        return [s for s in self.symbols if s.removeprefix(code_of(s)) == behind]
 
     def decode(self, frame: Frame) -> Iterator[Piece]:
         """Read trades, an answer to a subscription, or a PINGPONG."""
@@ -148,30 +156,32 @@ class Kis(Adapter):
             rule = "must have four parts with | between them"
             raise InvalidTrade("not_decoded", "frame", text, rule)
         form, kind, count_text, body = parts
-        if kind != TRADES:
+        asked = self._asked.get(kind)
+        if not asked:
             yield from self._other_channel(kind)
             return
         if form == "1":
             body = self._decrypt(body)
-        records, lost = split_records(body.split("^"), count_text, self._asked)
+        records, lost = split_records(body.split("^"), count_text, asked)
         lengths = set(map(len, records))
         if not lost and len(lengths) == 1 and (length := lengths.pop()) > FIELDS:
             yield _grown(length)
-        yield from read_records(records, _read)
+        yield from read_records(records, partial(_read, _BEHIND[kind]))
         for _ in range(lost):
             rule = f"has {len(records)} records where {count_text} are announced"
             yield InvalidTrade("not_decoded", "frame", text, rule)
 
     def _other_channel(self, kind: str) -> Iterator[Piece]:
-        holds = OTHER_TRADES.get(kind)
+        holds = {
+            TRADES: "trades of KRX: ask for 005930",
+            _OF_NXT: "trades of NXT: ask for 005930@NXT",
+            _OF_BOTH: "trades of both venues: ask for 005930 and 005930@NXT",
+        }.get(kind)
         if holds is None:
             yield Skip("no_trade", may_be_trade=True)
             return
         yield Skip(kind, may_be_trade=True)
-        yield Notice(
-            f"frames of {kind} ({holds}) come and are not taken: this feed follows "
-            f"{TRADES}, trades of KRX"
-        )
+        yield Notice(f"frames of {kind} come and are not taken, {holds}")
 
     def _decrypt(self, body: str) -> str:
         if self._cipher is None:
@@ -217,9 +227,10 @@ class Kis(Adapter):
 
     @classmethod
     def canonical(cls, symbol: str) -> str:
-        """Return a code of six characters: ``005930``.
+        """Return a code of six characters, ``005930``, of NXT ``005930@NXT``.
 
-        ``A005930``, as exchanges' files have it, and ``005930.KS`` mean the same.
+        ``A005930``, as exchanges' files have it, ``005930.KS`` and ``005930@KRX`` mean
+        the first.
         """
         code = _CODE_FORM.fullmatch(symbol.upper())
         if code is None:
@@ -227,7 +238,7 @@ class Kis(Adapter):
                 f"symbol {symbol!r}: must be a code of six digits or letters, such as "
                 f"005930{_meant(symbol)}"
             )
-        return code[1]
+        return code[1] + (_BEHIND[_OF_NXT] if code[2] == _BEHIND[_OF_NXT] else "")
 
     @classmethod
     def isin_of(cls, symbol: str) -> str | None:
@@ -235,11 +246,12 @@ class Kis(Adapter):
 
         Preferred shares, foreign issuers, funds and codes with a letter need a list.
         """
-        if len(symbol) != 6 or not (symbol.isascii() and symbol.isdigit()):
+        code = code_of(symbol)
+        if len(code) != 6 or not (code.isascii() and code.isdigit()):
             return None
-        if not symbol.endswith("0"):
+        if not code.endswith("0"):
             return None
-        number = f"KR7{symbol}00"
+        number = f"KR7{code}00"
         return number + isin_check_digit(number)
 
 
@@ -256,22 +268,25 @@ def decrypt(key: str, iv: str, body: str) -> str:
     return (unpadder.update(padded) + unpadder.finalize()).decode()
 
 
-def _read(record: Record) -> Iterator[Piece]:
+def _read(behind: str, record: Record) -> Iterator[Piece]:
+    """Yield what a record holds; ``behind`` the code stands the venue in a symbol."""
     if len(record) < FIELDS:
         rule = f"has {len(record)} fields, a trade has {FIELDS} at least"
         raise InvalidTrade("not_decoded", "record", "^".join(record), rule)
     if record[_EXPECTED] in ("A", "B", "C", "D") and record[_SIZE] in ("", "0"):
         yield Skip("expected")
         return
-    yield _trade(record)
-    yield from _day(record)
+    yield _trade(record, behind)
+    yield from _day(record, behind)
 
 
-def _trade(record: Record) -> ExchangeTrade:
+def _trade(record: Record, behind: str) -> ExchangeTrade:
     volume = record[_VOLUME]
     if not (volume.isascii() and volume.isdigit() and len(volume) < 19):
         raise InvalidTrade("bad_seq", "ACML_VOL", volume, "must be a whole number")
     extra: dict[str, Any] = {"cum_volume": int(volume)}
+    if behind:
+        extra |= {"venue": NXT, "symbol": record[_CODE]}
     value = record[_VALUE]
     if value.isascii() and value.isdigit() and len(value) < 19:
         extra["cum_value"] = int(value)
@@ -284,7 +299,7 @@ def _trade(record: Record) -> ExchangeTrade:
     series = f"{record[_DATE]}/{record[_SESSION][:1]}"
     time_us = _time_us(record[_DATE], record[_HOUR])
     return ExchangeTrade(
-        record[_CODE],
+        record[_CODE] + behind,
         time_us,
         record[_PRICE],
         record[_SIZE],
@@ -295,14 +310,14 @@ def _trade(record: Record) -> ExchangeTrade:
     )
 
 
-def _day(record: Record) -> Iterator[InstrumentDay]:
+def _day(record: Record, behind: str) -> Iterator[InstrumentDay]:
     """Yield what a trade says of its day: the price less its change, and a halt."""
     is_halted = _HALTS.get(record[_HALTED])
     close = None
     with suppress(ValueError):
         close = _close_before(record[_PRICE], record[_SIGN], record[_CHANGE])
     if close is not None or is_halted is not None:
-        yield InstrumentDay(record[_CODE], close, is_halted)
+        yield InstrumentDay(record[_CODE] + behind, close, is_halted)
 
 
 def _close_before(price: str, sign: str, change: str) -> str | None:

@@ -7,7 +7,7 @@ import pytest
 from ingest.series import (
     KEY_PATTERN,
     MOST_SERIES,
-    Series,
+    TradeSeries,
     code_of,
     instrument_of,
     is_series,
@@ -21,15 +21,15 @@ ISIN = "KR7005930003"
 @pytest.mark.parametrize(
     ("name", "series"),
     [
-        ("KRX", Series("KRX", "")),
-        ("regular", Series("", "regular")),
-        ("KRX-regular", Series("KRX", "regular")),
-        ("ARCA_2-after", Series("ARCA_2", "after")),
+        ("KRX", TradeSeries("KRX", "")),
+        ("regular", TradeSeries("", "regular")),
+        ("KRX-regular", TradeSeries("KRX", "regular")),
+        ("ARCA_2-after", TradeSeries("ARCA_2", "after")),
     ],
 )
-def test_a_name_says_venue_and_session(name: str, series: Series) -> None:
+def test_a_name_says_venue_and_session(name: str, series: TradeSeries) -> None:
     """And a series says its name; its key is the instrument's with the name."""
-    assert Series.parse(name) == series
+    assert TradeSeries.parse(name) == series
     assert series.name == name
     assert series.key(ISIN) == f"{ISIN}@{name}"
     assert series_of(series.key(ISIN)) == series
@@ -42,17 +42,17 @@ def test_a_name_says_venue_and_session(name: str, series: Series) -> None:
 def test_what_is_no_name_is_refused_with_the_rule(name: str) -> None:
     """Names are strangers' words: what is shown of them is short."""
     with pytest.raises(ValueError, match="must be a venue in capitals, a session"):
-        Series.parse(name)
+        TradeSeries.parse(name)
     assert not re.fullmatch(KEY_PATTERN, f"{ISIN}@{name}")
 
 
 def test_a_series_has_what_says_so() -> None:
     """Both, where it asks for both; a trade that says nothing is in none."""
-    regular = Series("KRX", "regular")
+    regular = TradeSeries("KRX", "regular")
     assert regular.has({"venue": "KRX", "session": "regular", "side": "B"})
     assert not regular.has({"venue": "KRX", "session": "after"})
     assert not regular.has({"venue": "KRX"})
-    assert not Series("NXT", "").has({})
+    assert not TradeSeries("NXT", "").has({})
 
 
 def test_keys_are_told_apart() -> None:
@@ -69,8 +69,8 @@ def test_keys_are_told_apart() -> None:
 def test_a_setting_names_each_once() -> None:
     """In order, and no more than there may be."""
     assert parse_series(" KRX,regular , KRX,") == (
-        Series("KRX", ""),
-        Series("", "regular"),
+        TradeSeries("KRX", ""),
+        TradeSeries("", "regular"),
     )
     assert parse_series("") == ()
     with pytest.raises(ValueError, match=f"{MOST_SERIES} at most"):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.market_hours.trading_sessions import TradingSessions, minute_of
-from ingest.series import SESSION, VENUE, Series, parse_series
+from ingest.series import SESSION, VENUE, TradeSeries, parse_series
 from ingest.trade import MAX_PAYLOAD_BYTES, Trade
 
 _US_PER_MINUTE = pa.scalar(60_000_000, pa.int64())
@@ -29,7 +29,7 @@ def _field(name: str, text: str) -> str:
 class SeriesRules:
     """Which series are kept, and which calendars say sessions; none unless told."""
 
-    series: tuple[Series, ...] = ()
+    series: tuple[TradeSeries, ...] = ()
     sessions: TradingSessions | None = None
 
     @property

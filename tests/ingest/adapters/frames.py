@@ -93,7 +93,7 @@ def kis_fields(
     return fields
 
 
-def kis(*rows: Sequence[str]) -> str:
+def kis(*rows: Sequence[str], channel: str = "H0STCNT0") -> str:
     """Return a frame of KIS."""
     body = "^".join("^".join(row) for row in rows)
-    return f"0|H0STCNT0|{len(rows):03}|{body}"
+    return f"0|{channel}|{len(rows):03}|{body}"

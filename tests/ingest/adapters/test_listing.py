@@ -151,6 +151,8 @@ def test_symbols_that_were_named_need_no_list() -> None:
         *((Upbit, "eth/btc", "BTC-ETH"), (Upbit, "sgd-btc", "SGD-BTC")),
         *((Alpaca, "aapl", "AAPL"), (Alpaca, "brk/b", "BRK.B")),
         *((Kis, typed, "005930") for typed in ("005930", "A005930", "005930.ks")),
+        *((Kis, typed, "005930@NXT") for typed in ("005930@nxt", "A005930@NXT")),
+        (Kis, "005930@KRX", "005930"),
     ],
 )
 def test_symbols_become_what_the_exchange_writes(

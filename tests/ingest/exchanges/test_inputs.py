@@ -159,7 +159,8 @@ def test_records_that_have_grown_are_told_once(player: Player) -> None:
 def test_frames_of_other_venues_are_told_by_name(player: Player) -> None:
     played = player.play(Kis, A("04_kis_nxt_union"))
     assert played.account["skipped"] == {"H0NXCNT0": 1, "H0UNCNT0": 1}
-    assert len(played.said("kis: frames of H0NXCNT0 (trades of NXT) come and are")) == 1
+    words = "kis: frames of H0NXCNT0 come and are not taken, trades of NXT: ask for "
+    assert len(played.said(words + "005930@NXT")) == 1
     assert len(played.said("kis: frames of H0UNCNT0")) == 1
     assert len(played.said("nothing is taken of what comes")) == 1
 

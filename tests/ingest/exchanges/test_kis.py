@@ -1,5 +1,6 @@
 """Korean stocks: an approval first, then text frames without numbers."""
 
+import json
 import socket
 import time
 
@@ -76,6 +77,50 @@ def test_what_comes_again_is_dropped_by_its_volume_and_a_gap_is_told(
     assert [p["secretkey"] for p in posted] == ["SECRET"] * 2
     gap = next(e for e in logs if "missing" in e["event"])
     assert (gap["first"], gap["last"]) == (177, 190)
+
+
+def test_two_venues_are_followed_side_by_side(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """Each numbers by its own volume; of one second the last to come is the newest."""
+
+    def play(session: Session) -> None:
+        asked = [json.loads(session.hear())["body"]["input"] for _ in range(3)]
+        assert [tuple(one.values()) for one in asked] == [
+            *(("H0STCNT0", "005930"), ("H0STCNT0", "000660")),
+            ("H0NXCNT0", "005930"),
+        ]
+        session.send(
+            kis(row(100, 100, "71950")),
+            kis(row(7, 7, "72000"), channel="H0NXCNT0"),
+            kis(row(102, 2)),
+            kis(row(7, 7, "72000"), channel="H0NXCNT0"),
+            kis(row(9, 2, hour="094752"), channel="H0UNCNT0"),
+        )
+        session.wait()
+
+    with (
+        capture_logs() as logs,
+        exchanging(play) as exchange,
+        answering(APPROVAL) as (rest_url, _),
+        feeding(
+            redis_url,
+            Quick,
+            SECRETS,
+            url=exchange.url,
+            rest_url=rest_url,
+            symbols="005930,000660,005930@NXT,A005930@KRX",
+        ),
+    ):
+        found = wait_for(client, 3)
+        eventually(lambda: [e for e in logs if "H0UNCNT0" in e["event"]])
+    shown = [(one["venue"], one["seq"], one["symbol"]) for one in found]
+    assert shown == [
+        ("KRX", 100, "005930"),
+        ("NXT", 101, "005930"),
+        ("KRX", 102, "005930"),
+    ]
+    assert {trade["isin"] for trade in found} == {"KR7005930003"}
 
 
 def test_a_feed_that_waits_for_its_key_ends_when_told(redis_url: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.series import Series, instrument_of, is_series
+from ingest.series import TradeSeries, instrument_of, is_series
 from tests.examples import many
 from tests.throttle.standing.test_series import SERIES, Step, fields_of, tapes
 from throttle.contract.bars import Bar
@@ -15,7 +15,9 @@ ISIN = "KR7005930003"
 MINUTE = 60_000
 
 
-def play(driver: AnalyticsDriver, tape: list[Step], only: Series | None = None) -> None:
+def play(
+    driver: AnalyticsDriver, tape: list[Step], only: TradeSeries | None = None
+) -> None:
     """Append a tape, its moments thirty times as far apart; publish, and restart."""
     at_ms = 0
     for number, step in enumerate(tape):
@@ -53,7 +55,7 @@ def of_key(driver: AnalyticsDriver, key: str) -> list[Bar]:
 @given(tape=tapes, name=st.sampled_from(SERIES.split(",")))
 def test_bars_of_a_series_are_those_of_its_trades(tape: list[Step], name: str) -> None:
     """Amended, taken back, and of its days; the instrument's own stay what they are."""
-    series = Series.parse(name)
+    series = TradeSeries.parse(name)
     every, alone, without = (
         AnalyticsDriver(analytics="bars", series=kept) for kept in (SERIES, "", "")
     )
