@@ -14,9 +14,9 @@ from itertools import chain, zip_longest
 from throttle.contract.trade_order import encode_version
 
 _ROW = re.compile(
-    rb"^([0-9A-Z]{12}) [0-9]{39}([0-9]{19}) "
+    rb"^([0-9A-Z]{12}(?:@[0-9A-Za-z_-]+)?) [0-9]{39}([0-9]{19}) "
     rb"([0-9]+(?:(?:,[0-9.]*){4})?) "
-    rb'\{"isin":"[0-9A-Z]{12}","time":([0-9]+),"seq":([0-9]+),(.*)$',
+    rb'\{"isin":"[0-9A-Za-z@_-]+","time":([0-9]+),"seq":([0-9]+),(.*)$',
     re.MULTILINE,
 )
 _REVISION = re.compile(rb',"revision":([0-9]+)\}$')

@@ -101,12 +101,12 @@ SORTED_BY = [("isin", "ascending"), ("window", "ascending"), ("offset", "ascendi
 
 _SUM = r"[0-9]+(?:\.[0-9]+)?"
 _BEGIN = (
-    r"^(?P<isin>[0-9A-Z]{12}) [0-9]{4}(?P<time>[0-9]{16})(?P<seq>[0-9]{19})"
+    r"^(?P<isin>[0-9A-Z]{12}(?:@[0-9A-Za-z_-]+)?) [0-9]{4}(?P<time>[0-9]{16})(?P<seq>[0-9]{19})"
     r"(?P<position>[0-9]{19}) (?P<trades>[0-9]+)"
     f"(?:,(?P<volume>{_SUM}),(?P<value>{_SUM}),(?P<high>{_SUM})?,(?P<low>{_SUM})?)? "
 )
 _LINE = (
-    _BEGIN + r'\{"isin":"[0-9A-Z]*","time":[0-9]+,"seq":[0-9]+,'
+    _BEGIN + r'\{"isin":"[0-9A-Za-z@_-]*","time":[0-9]+,"seq":[0-9]+,'
     r'"price":(?P<price>[0-9]{1,18}(?:\.[0-9]{1,18})?),'
     r'"size":(?P<size>[0-9]{1,18}(?:\.[0-9]{1,18})?)(?:,(?P<fields>.*))?\}$'
 )
@@ -128,7 +128,7 @@ class StoredTables:
     """Windows and their rows, ready to be stored.
 
     ``unknown`` are the ISINs of rows without a master row, ``unknown_rows`` how many
-    rows that are. ``delisted`` are those that the instrument table does not have any
+    rows that are; those of series are not among them. ``delisted`` are those that the instrument table does not have any
     more with the last window.
     """
 
@@ -171,11 +171,12 @@ def build_tables(
     columns = {**parsed, **_take(of_windows, places, ("window", "epoch", "offset"))}
     rows = _join(columns, places, versions, table_at)
     trades = _sums(columns["trades"], places, len(windows))
-    unknown = _sums(
-        pc.cast(pc.invert(rows["listed"]), pa.int64()), places, len(windows)
-    )
+    # A series is in no table: its instrument is.
+    is_series = pc.match_substring(rows["isin"], "@")
+    is_unknown = pc.and_(pc.invert(rows["listed"]), pc.invert(is_series))
+    unknown = _sums(pc.cast(is_unknown, pa.int64()), places, len(windows))
     of_windows |= {"trades": trades, "unknown_instruments": unknown}
-    missing = rows["isin"].filter(pc.invert(rows["listed"])).unique().to_pylist()
+    missing = rows["isin"].filter(is_unknown).unique().to_pylist()
     return StoredTables(
         pa.table([of_windows[f.name] for f in WINDOWS], schema=WINDOWS),
         rows.sort_by(SORTED_BY),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from archive.contract.packed_window import pack_window, unpack_window
 from tests.gateway.samples import HYNIX, SAMSUNG, make_row, make_snapshot
-from throttle.contract.snapshot import Row
+from throttle.contract.snapshot import Row, body_of
 from throttle.contract.trade_order import encode_version
 
 positions = st.integers(0, 2**63 - 1)
@@ -72,6 +72,19 @@ def test_rows_that_are_not_as_they_should_be_come_back(
         for rows in ((good, odd), (odd,)):
             message = make_snapshot(1, *rows).encode()
             assert unpack_window(pack_window(message)) == message
+
+
+def test_a_series_comes_back_as_a_row_of_its_key() -> None:
+    """In columns, as an instrument does; what it names is no pattern's matter."""
+    row = make_row()
+    series = [
+        row._replace(isin=key, body=body_of(key, row.body))
+        for key in (f"{SAMSUNG}@KRX-regular", f"{SAMSUNG}@NXT")
+    ]
+    message = make_snapshot(1, row, *series).encode()
+    packed = pack_window(message)
+    assert not packed.startswith(b"=")
+    assert unpack_window(packed) == message
 
 
 def test_a_packed_window_is_shorter() -> None:

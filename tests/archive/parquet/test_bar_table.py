@@ -43,6 +43,12 @@ def test_every_digit_is_kept_and_a_sum_that_did_not_fit_is_null() -> None:
     assert (line["epoch"], line["number"]) == ("b7x1", 7)
 
 
+def test_a_bar_of_a_series_has_its_key() -> None:
+    key = f"{SAMSUNG}@KRX-regular"
+    [line] = build_bars([entry(7, closed(key))]).bars.to_pylist()
+    assert (line["isin"], line["trades"]) == (key, 4)
+
+
 def test_the_newest_of_each_is_kept_whatever_order_they_come_in() -> None:
     short = replace(closed(), end_ms=FIRST_MS + 1_000)
     tables = build_bars(

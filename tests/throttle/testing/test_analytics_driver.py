@@ -124,6 +124,25 @@ def test_a_bar_closes_and_is_amended_by_a_late_trade(
     assert (tally.read, tally.counted, tally.too_late) == (4, 3, 1)
 
 
+def test_a_series_has_bars_of_its_own(make_analytics: MakeAnalytics) -> None:
+    """Without what was taken back of it; other products know instruments alone."""
+    driver = make_analytics(analytics="bars,movers", series="NXT", sessions="XKRX")
+    driver.trade(A, "100", at_ms=100, seq=1, venue="KRX")
+    driver.trade(A, "103", at_ms=200, seq=2, venue="NXT")
+    driver.trade(A, "101", at_ms=300, seq=3, venue="NXT")
+    driver.turn_clock(3_000)
+    driver.cancel(A, 2, at_ms=4_000)
+    driver.turn_clock(31_000)
+    bars = {
+        bar.isin: (bar.open, bar.high, bar.close, bar.trades) for bar in driver.bars()
+    }
+    assert bars == {A: (100, 101, 101, 2), f"{A}@NXT": (101, 101, 101, 1)}
+    assert driver.movers()["instruments"] == 1
+    tally = driver.tally("bars")
+    assert (tally.read, tally.extra, tally.taken_back) == (4, 2, 1)
+    assert driver.tally("movers").extra == 0
+
+
 def test_movers_are_of_the_span_that_is_over(make_analytics: MakeAnalytics) -> None:
     """Across a restart; what a span no longer holds is not listed."""
     driver = make_analytics(analytics="movers")

@@ -291,6 +291,28 @@ def test_entries_of_any_form_are_read_through_a_decoder(
     assert (first["trade"], first["appended"]) == ("no list", str(START_MS + 300))
 
 
+def test_series_are_published_beside_their_instrument(make_driver: MakeDriver) -> None:
+    """One venue, one session; a trade taken back leaves each that had it."""
+    driver = make_driver(series="KRX,NXT,regular", sessions="XKRX")
+    driver.trade(A, "1", at_ms=100, seq=1, venue="KRX")
+    driver.trade(A, "2", at_ms=200, seq=2, venue="NXT", session="after")
+    driver.trade(A, "3", at_ms=300, seq=3, venue="KRX", size="4")
+    driver.turn_clock(2_000)
+    driver.cancel(A, 3, at_ms=2_500)
+    driver.turn_clock(4_000)
+    first, second = (window.prices() for window in driver.windows())
+    krx, nxt, regular = (f"{A}@{name}" for name in ("KRX", "NXT", "regular"))
+    assert first == {A: "3", krx: "3", nxt: "2", regular: "3"}
+    assert second == {A: "2", krx: "1", regular: "1"}
+    fields = driver.windows()[0].fields(krx)
+    assert (fields["isin"], fields["session"]) == (krx, "regular")
+    assert (fields["trades"], fields["volume"]) == (2, "5")
+    books = driver.ledger()
+    assert books.problems() == []
+    assert (books.total.read, books.total.extra) == (4, 5)
+    assert (books.total.taken_back, books.total.unknown_target) == (1, 0)
+
+
 def test_a_restarted_job_goes_on_where_it_stopped(driver: ThrottleDriver) -> None:
     """Exactly once: no window is missing or doubled, the books go on."""
     driver.trade(A, "1", at_ms=100)
