@@ -30,6 +30,10 @@ const BARS = "bars:";
 const MOST_BARS = 512; // of an instrument and interval that are remembered
 const FINAL_CODES = new Set([1000, 1003, 1007, 1008, 1009]);
 const EVERYTHING = "*";
+
+// "KR7005930003@NXT", a venue of an instrument, is none of all instruments.
+const isInstrument = (key) => !key.includes("@");
+
 const ALL_GROUPS = "group:*";
 const SHORT = 15; // digits that a binary number has for sure
 const PLACES = 36; // behind the point of a sum: a price and a size have 18 each
@@ -287,7 +291,7 @@ export class TickClient {
       }
       this._listeners.get(key).add(callback);
       const isins = this.members.get(key) ?? [this._isin(key)];
-      const known = key === EVERYTHING ? [...this.items.keys()] : isins;
+      const known = key === EVERYTHING ? [...this.items.keys()].filter(isInstrument) : isins;
       known.filter((isin) => this.items.has(isin)).forEach((isin) => this._change(isin, null));
       for (const group of this.groups.keys()) {
         if (key === group || key === ALL_GROUPS) this._change(group, null);
@@ -386,7 +390,8 @@ export class TickClient {
     const key = BARS + name;
     const all = `${BARS}${name.split(":")[0]}:${EVERYTHING}`;
     const codes = [...this._barNames].filter(([, isin]) => isin === key).map(([code]) => code);
-    return [key, all, ...codes].filter((one) => this._barListeners.has(one));
+    const keys = isInstrument(name) ? [key, all] : [key];
+    return [...keys, ...codes].filter((one) => this._barListeners.has(one));
   }
 
   _barsOf(key) {
@@ -394,7 +399,8 @@ export class TickClient {
     const found = [];
     for (const [name, bars] of this._bars) {
       const [itsInterval, isin] = name.split(":");
-      if (itsInterval !== interval || (instrument !== EVERYTHING && instrument !== isin)) continue;
+      const isIt = instrument === EVERYTHING ? isInstrument(isin) : instrument === isin;
+      if (itsInterval !== interval || !isIt) continue;
       found.push(...[...bars.values()].sort((a, b) => a.start - b.start));
     }
     return found;
@@ -460,7 +466,8 @@ export class TickClient {
   }
 
   _isWatched(isin) {
-    return this._listeners.has(EVERYTHING) || this._isNamed(isin) || this._followedBy.has(isin);
+    if (this._listeners.has(EVERYTHING) && isInstrument(isin)) return true;
+    return this._isNamed(isin) || this._followedBy.has(isin);
   }
 
   _isNamed(isin) {
@@ -859,7 +866,7 @@ export class TickClient {
         tell(ALL_GROUPS);
       } else {
         tell(this._codes.get(name));
-        tell(EVERYTHING);
+        if (isInstrument(name)) tell(EVERYTHING);
         this._followedBy.get(name)?.forEach(tell);
       }
     });

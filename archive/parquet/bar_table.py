@@ -60,7 +60,8 @@ BATCHES = pa.schema(
 _PRICE = r"[0-9]{1,18}(?:\.[0-9]{1,18})?|-"
 _SUM = r"[0-9]{1,20}(?:\.[0-9]{1,18})?|-"
 _LINE = (
-    r"^(?P<isin>[0-9A-Z]{12}(?:@[0-9A-Za-z_-]+)?) (?P<start>[0-9]{1,16}) (?P<end>[0-9]{1,16}) "
+    r"^(?P<isin>[0-9A-Z]{12}(?:@[0-9A-Za-z_-]+)?) "
+    r"(?P<start>[0-9]{1,16}) (?P<end>[0-9]{1,16}) "
     + " ".join(f"(?P<{name}>{_PRICE})" for name in PRICES)
     + " "
     + " ".join(f"(?P<{name}>{_SUM})" for name in SUMS)

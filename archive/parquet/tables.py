@@ -101,7 +101,8 @@ SORTED_BY = [("isin", "ascending"), ("window", "ascending"), ("offset", "ascendi
 
 _SUM = r"[0-9]+(?:\.[0-9]+)?"
 _BEGIN = (
-    r"^(?P<isin>[0-9A-Z]{12}(?:@[0-9A-Za-z_-]+)?) [0-9]{4}(?P<time>[0-9]{16})(?P<seq>[0-9]{19})"
+    r"^(?P<isin>[0-9A-Z]{12}(?:@[0-9A-Za-z_-]+)?) "
+    r"[0-9]{4}(?P<time>[0-9]{16})(?P<seq>[0-9]{19})"
     r"(?P<position>[0-9]{19}) (?P<trades>[0-9]+)"
     f"(?:,(?P<volume>{_SUM}),(?P<value>{_SUM}),(?P<high>{_SUM})?,(?P<low>{_SUM})?)? "
 )
@@ -128,8 +129,8 @@ class StoredTables:
     """Windows and their rows, ready to be stored.
 
     ``unknown`` are the ISINs of rows without a master row, ``unknown_rows`` how many
-    rows that are; those of series are not among them. ``delisted`` are those that the instrument table does not have any
-    more with the last window.
+    rows that are; those of series are not among them. ``delisted`` are those that the
+    instrument table does not have any more with the last window.
     """
 
     product: ClassVar[Product] = "windows"

@@ -11,6 +11,7 @@ import { Compare } from "./compare.js";
 import { Fold } from "./fold.js";
 import { clockText, countText, priceText, zonedText, zoneText } from "./format.js";
 import { html } from "./html.js";
+import { sessionText, SeriesTable } from "./series_table.js";
 import { Change } from "./table.js";
 import { Tabs } from "./tabs.js";
 
@@ -67,10 +68,12 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
           <span class=${row.change.kind}><${Change} row=${row} /></span>
           <span class="soft size">
             ${say("{size} at {time}", { size: priceText(row.item.size), time: zonedText(row.item.time / 1000) })}
+            ${sessionText(row.item) && html` · <span class="session">${sessionText(row.item)}</span>`}
           </span>
         </div>
       `}
       <${Day} day=${row?.day === undefined ? feed.day : barOfDay(row.item)} nowMs=${line.clock()} />
+      <${SeriesTable} items=${selection.series.items} prevClose=${instrument?.prev_close ?? null} />
       <${InstrumentAlerts} alerts=${alerts} store=${store} isin=${isin} />
       <${Tabs} label=${say("Of this stock")} tabs=${TABS} chosen=${tab} panel="detail-tab" onChoose=${setTab} />
       <div id="detail-tab" role="tabpanel" aria-labelledby=${`tab-${tab}`}>

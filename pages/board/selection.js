@@ -5,6 +5,7 @@ import { authorization } from "../shell.js";
 import { readMessage } from "../tick.js";
 import { BarFeed } from "./candles/bar_feed.js";
 import { WindowFeed } from "./candles/window_feed.js";
+import { SeriesFeed } from "./series_feed.js";
 import { madeMs, Staleness } from "./staleness.js";
 
 export const POLL_MS = 10_000;
@@ -16,6 +17,7 @@ export class Selection {
   constructor(isin, { clock, windowMs, onChange, ticks, chart }) {
     this.isin = isin;
     this.feed = new BarFeed(isin, { ticks, onChange });
+    this.series = new SeriesFeed(isin, { ticks, onChange });
     this._chart = chart;
     this._past = new WindowFeed(isin, { onChange });
     this.staleness = new Staleness(["polled", "pushed"]);
@@ -41,6 +43,7 @@ export class Selection {
     this._isStarted = true;
     this.followBars();
     this._past.load();
+    this.series.load();
     if (this._isCompared) this.startPolling();
   }
 
@@ -64,6 +67,7 @@ export class Selection {
     this._stopped.abort();
     this._past.stop();
     this.feed.stop();
+    this.series.stop();
   }
 
   // Bars are followed once it is known that there are some.
@@ -77,6 +81,7 @@ export class Selection {
   // The stream has brought an item; `window` is null for what was known before.
   put(item, window) {
     this.pushed = item;
+    this.series.look(item);
     this.staleness.show("pushed", item, this._clock(), madeMs(item, this._windowMs(), window));
     if (window !== null) this._past.put(item, window);
   }

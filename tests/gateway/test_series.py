@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 import redis
 
+from tests.clients.patience import soon
 from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
 from throttle.contract.snapshot import Row, body_of
+from tickthrottle_client import TickClient
 
 pytestmark = pytest.mark.redis
 
@@ -146,3 +148,21 @@ def test_a_token_for_an_instrument_is_one_for_its_series(
         assert status_of(NXT, NXT) == 200
         assert status_of(SAMSUNG, NXT) == 403
         assert status_of(KRX, NXT) == 403
+
+
+async def test_clients_keep_a_series_apart(kept: Gateway, publisher: Publisher) -> None:
+    """In Python: who follows all hears of no series, though another one does."""
+    every: list[str] = []
+    one: list[str] = []
+    url = f"ws://{kept.host}:{kept.port}/v1/stream"
+    async with TickClient(url) as ticks:
+        ticks.subscribe("*", lambda item: every.append(item["isin"]))
+        ticks.subscribe(NXT, lambda item: one.append(item["isin"]))
+        await soon(lambda: len(every) == 2 and one == [NXT])
+        late: list[str] = []
+        ticks.subscribe("*", lambda item: late.append(item["isin"]))
+        assert sorted(late) == [HYNIX, SAMSUNG]
+        publish(publisher, "72000", seq=2)
+        await soon(lambda: len(one) == 2)
+        assert sorted(set(every)) == [HYNIX, SAMSUNG]
+        assert ticks.items[NXT]["price"] == 72000

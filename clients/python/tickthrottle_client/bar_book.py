@@ -8,7 +8,7 @@ trades.
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeAlias
 
-from tickthrottle_client.tick_v1 import ALL, BARS, read_decimal
+from tickthrottle_client.tick_v1 import ALL, BARS, is_instrument, read_decimal
 
 Bar: TypeAlias = dict[str, Any]
 """A bar; its prices and sums are Decimal, with every digit, or None."""
@@ -126,7 +126,9 @@ class BarBook:
     def _names_of(self, interval: str, isin: str) -> list[str]:
         """Return the keys by which somebody listens to an instrument's bars."""
         key = f"{BARS}{interval}:{isin}"
-        names = [key, f"{BARS}{interval}:{ALL}"]
+        names = [key]
+        if is_instrument(isin):
+            names.append(f"{BARS}{interval}:{ALL}")
         names += [code for code, name in self._names.items() if name == key]
         return [name for name in names if name in self._listeners]
 
@@ -134,7 +136,8 @@ class BarBook:
         name = self._names.get(key, key)
         interval, _, isin = name.removeprefix(BARS).partition(":")
         for (known_interval, known_isin), bars in self._known.items():
-            if known_interval == interval and isin in (ALL, known_isin):
+            is_of_all = isin == ALL and is_instrument(known_isin)
+            if known_interval == interval and (is_of_all or isin == known_isin):
                 yield from (bars[start] for start in sorted(bars))
 
 

@@ -42,6 +42,7 @@ from tickthrottle_client.tick_v1 import (
     PROTOCOL,
     CloseCode,
     is_final,
+    is_instrument,
     read_decimal,
 )
 from tickthrottle_client.trade_v1 import LATEST_TIME_US
@@ -313,7 +314,8 @@ class TickClient:
         wanted = [key for key in keys if key not in self._listeners]
         for key in keys:
             self._listeners.setdefault(key, []).append(callback)
-            for isin in tuple(self.items) if key == ALL else self._isins_of(key):
+            every = filter(is_instrument, tuple(self.items))
+            for isin in every if key == ALL else self._isins_of(key):
                 if isin in self.items:
                     callback(as_known(self.items[isin]))
             for group in tuple(self.groups):
@@ -445,9 +447,9 @@ class TickClient:
         return group in self._listeners or ALL_GROUPS in self._listeners
 
     def _is_watched(self, isin: str) -> bool:
-        return (
-            ALL in self._listeners or self._is_named(isin) or isin in self._followed_by
-        )
+        if ALL in self._listeners and is_instrument(isin):
+            return True
+        return self._is_named(isin) or isin in self._followed_by
 
     def _is_named(self, isin: str) -> bool:
         return isin in self._listeners or self._codes.get(isin) in self._listeners
@@ -784,7 +786,9 @@ class TickClient:
             if message["type"] == "update":
                 item["window"] = message["window"]
             self.items[isin] = item
-            keys = (isin, self._codes.get(isin), ALL, *self._followed_by.get(isin, ()))
+            whole = ALL if is_instrument(isin) else None
+            named = isin, self._codes.get(isin), whole
+            keys = (*named, *self._followed_by.get(isin, ()))
             for key in filter(None, keys):
                 for callback in tuple(self._listeners.get(key, ())):
                     callback(item)

@@ -17,6 +17,11 @@ ALL_GROUPS = "group:*"
 """The key of a client that wants every group, also those yet to come."""
 
 
+def is_instrument(key: str) -> bool:
+    """Say whether a key is no series, as ``KR7005930003@NXT`` is; ``*`` has none."""
+    return "@" not in key
+
+
 def is_group(key: str) -> bool:
     """Say whether a key stands for figures of groups, and not for instruments."""
     return key.startswith(GROUP)
