@@ -6,15 +6,18 @@ from typing import Any
 from gateway.admission.bounds import Bounds
 from gateway.admission.shared_figures import Seat
 from gateway.admission.work import WorkBudget
-from gateway.named_files import create_token_reader
+from gateway.named_files import create_token_reader, read_topic
 from gateway.settings import GatewaySettings
 from gateway.stream.board import Board
 from gateway.stream.counters import Counters, CounterTotals
 from gateway.stream.hub import Hub
 from gateway.upstream.bar_follower import BarFollower
 from gateway.upstream.instrument_follower import InstrumentFollower
+from gateway.upstream.kafka_trade_tail import KafkaTradeTail
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import StreamFollower
+from gateway.upstream.trade_follower import TradeFollower
+from gateway.upstream.trade_tail import RedisTradeTail, TradeTail
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.instrument_table.open_instrument_store import open_instrument_store
 from ingest.redis_keys import AnalyticsKeys, Keys
@@ -52,6 +55,15 @@ class LiveStream:
         self._bars = BarFollower(
             self.redis, self.analytics_keys, self.hub.bar_desk, self.counters
         )
+        self._trades = TradeFollower(
+            self._trade_tail(), self.hub.trade_desk, lambda: self.board.window_ms
+        )
+
+    def _trade_tail(self) -> TradeTail:
+        topic = read_topic(self.settings)
+        if topic is not None:
+            return KafkaTradeTail(topic)
+        return RedisTradeTail(self.redis, self.keys.namespace)
 
     def work(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """Return what has to run, by name; the feed ends by itself, once stopped."""
@@ -60,6 +72,7 @@ class LiveStream:
             ("hub", self.hub.run()),
             ("instruments", self._instruments.run()),
             ("bars", self._bars.run()),
+            ("trades", self._trades.run()),
         ]
 
     async def first_look(self) -> None:

@@ -26,6 +26,7 @@ const GROUPS = '"groups":[';
 const GROUP_DECIMALS = /"(volume|value|mean_change_pct)":(-?\d[\d.]*)/g;
 const DATA = ',"data":[';
 const BAR_DECIMALS = /"(open|high|low|close|volume|value|vwap)"(:)(-?\d[\d.eE+-]*)/g;
+const TRADES = "trades:";
 const BARS = "bars:";
 const MOST_BARS = 512; // of an instrument and interval that are remembered
 const FINAL_CODES = new Set([1000, 1003, 1007, 1008, 1009]);
@@ -48,6 +49,7 @@ const PLACES = 36; // behind the point of a sum: a price and a size have 18 each
 // garbage, than a copy of the message with quotes in it.
 export function readMessage(text) {
   if (text.startsWith('{"type":"bars"')) return readBars(text);
+  if (text.startsWith('{"type":"trades"')) return JSON.parse(text.replace(DECIMALS, '"$1"$2"$3"'));
   const at = Math.max(0, text.indexOf(DATA));
   const head = text.slice(0, at);
   if (at && !head.includes(GROUPS) && !UNSAFE.test(text)) return withTexts(JSON.parse(text));
@@ -269,6 +271,11 @@ export class TickClient {
     this._bars = new Map(); // "1m:ISIN" -> map of start -> newest state
     this._barsAsked = new Map(); // id of a message -> keys, until it is answered
     this._barEpoch = null;
+    this._tradeListeners = new Map(); // "trades:ISIN", or as it was given -> callbacks
+    this._tradesAsked = new Map(); // id of a message -> keys, until it is answered
+    this._tradeNames = new Map(); // "trades:ISIN" -> as it was given, by a code
+    this._tradesBegun = new Set(); // ISINs of which some have come
+    this._tradesLost = new Set(); // those before a connection was lost
     this._isBarSnapshotDue = this._isBarReturn = false;
   }
 
@@ -330,6 +337,27 @@ export class TickClient {
       this._askBars(wanted);
     }
     return () => this._endBars(keys, callback);
+  }
+
+  // Have a callback called for every trade of up to five instruments (ISINs or codes), from
+  // now on; returns a function that ends it. An entry has all fields of its trade, `number`,
+  // which goes up by one, `window`, and `missed`: how many are missing before it, null where
+  // nobody knows, as after a lost connection. One that takes a trade back has `cancels`.
+  trades(instruments, callback) {
+    this._checkOpen();
+    const keys = [...new Set(asList(instruments))].map((instrument) => TRADES + instrument);
+    const wanted = keys.filter((key) => !this._tradeListeners.has(key));
+    for (const key of keys) {
+      if (wanted.includes(key)) this._tradeListeners.set(key, new Set());
+      this._tradeListeners.get(key).add(callback);
+    }
+    if (this._socket === null && this._timer === undefined) {
+      this._listen();
+      this._connect();
+    } else {
+      this._askTrades(wanted);
+    }
+    return () => this._endTrades(keys, callback);
   }
 
   // How old what is known may be: for so long no window has ended that has arrived; null
@@ -422,6 +450,35 @@ export class TickClient {
       this.barPosition = { epoch: message.epoch, sequence: message.sequence };
     }
     if (isMissed) this._say("onBarsMissed");
+  }
+
+  _askTrades(keys) {
+    const held = keys.filter((key) => this._tradeListeners.has(key));
+    if (!this._isOpen || !held.length) return;
+    this._tradesAsked.set(this._send({ op: "subscribe", keys: held, ...this._calm }), held);
+  }
+
+  _endTrades(keys, callback) {
+    const isDropped = (key) => {
+      const callbacks = this._tradeListeners.get(key);
+      return callbacks?.delete(callback) && !callbacks.size && this._tradeListeners.delete(key);
+    };
+    const dropped = keys.filter(isDropped);
+    if (dropped.length && this._isOpen) this._send({ op: "unsubscribe", keys: dropped });
+  }
+
+  _takeTrades({ isin, number, missed, entries }) {
+    let before = this._tradesLost.delete(isin) ? null : missed;
+    this._tradesBegun.add(isin);
+    const key = TRADES + isin;
+    const names = [key, this._tradeNames.get(key)];
+    entries.forEach((entry, place) => {
+      Object.assign(entry, { number: number + place, missed: before });
+      before = 0;
+      for (const name of names) {
+        this._tradeListeners.get(name)?.forEach((callback) => safely(() => callback(entry)));
+      }
+    });
   }
 
   _putBar(bar, isForced) {
@@ -547,6 +604,8 @@ export class TickClient {
     this._wanted = new Set(this._listeners.keys());
     this._asked.clear();
     this._barsAsked.clear();
+    this._tradesAsked.clear();
+    for (const isin of this._tradesBegun) this._tradesLost.add(isin);
     this._isBarSnapshotDue = false;
     const socket = new WebSocket(this._url, "tick.v1");
     this._socket = socket;
@@ -558,6 +617,7 @@ export class TickClient {
         this._ask(this._isComplete ? this.position : null);
         this._isBarReturn = this._bars.size > 0;
         this._askBars(this._barListeners.keys(), this.barPosition);
+        this._askTrades([...this._tradeListeners.keys()]);
       }
     };
     socket.onmessage = (event) => {
@@ -720,6 +780,9 @@ export class TickClient {
       case "bars":
         this._takeBars(message);
         break;
+      case "trades":
+        this._takeTrades(message);
+        break;
       case "heartbeat":
         this._hold(message);
         break;
@@ -740,6 +803,12 @@ export class TickClient {
   _acknowledged(message) {
     this._asked.delete(message.id);
     this._attempt = 0;
+    if (this._tradesAsked.delete(message.id)) {
+      for (const [code, key] of Object.entries(message.codes ?? {})) this._tradeNames.set(key, code);
+      if (message.rejected.length) this._say("onRejected", message.rejected);
+      this._tellFeed();
+      return;
+    }
     if (this._barsAsked.delete(message.id)) {
       for (const [code, key] of Object.entries(message.codes ?? {})) this._barNames.set(code, key);
       if (message.accepted.length) this._isBarSnapshotDue = true;
@@ -761,9 +830,17 @@ export class TickClient {
   // What came too fast is asked for again; what is too much is not.
   _refused({ id, code, message, retry_after_ms: retryAfterMs }) {
     const ofBars = this._barsAsked.get(id);
-    const keys = this._asked.get(id) ?? ofBars;
+    const ofTrades = this._tradesAsked.get(id);
+    const keys = this._asked.get(id) ?? ofBars ?? ofTrades;
     if (keys === undefined) return;
     this._asked.delete(id);
+    this._tradesAsked.delete(id);
+    if (ofTrades !== undefined && code === "rate_limited") {
+      const socket = this._socket;
+      const again = () => socket === this._socket && this._askTrades(ofTrades);
+      setTimeout(again, retryAfterMs);
+      return;
+    }
     if (ofBars !== undefined && code === "rate_limited") {
       // Still asked for, so that no position is held without them.
       const socket = this._socket;

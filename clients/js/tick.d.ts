@@ -195,6 +195,37 @@ export interface Heartbeat {
   server_time: number;
 }
 
+/** Entries of the trade log of an instrument that is followed. */
+export interface Trades {
+  type: "trades";
+  isin: string;
+  /** Of the first entry. */
+  number: number;
+  missed: number | null;
+  entries: Entry[];
+}
+
+/** A trade, or what takes one back (`cancels`), which has neither price nor size. */
+export interface Entry {
+  isin: string;
+  time: number;
+  seq?: number;
+  price?: string;
+  size?: string;
+  cancels?: number;
+  /** The end of the window that it was appended in, milliseconds since 1970. */
+  window: number;
+  [field: string]: unknown;
+}
+
+/** An entry as `trades` gives it. */
+export interface TradeEntry extends Entry {
+  /** Goes up by one from entry to entry of an instrument. */
+  number: number;
+  /** How many are missing before it; null where nobody knows. */
+  missed: number | null;
+}
+
 /** Windows stop arriving, or arrive again. */
 export interface Status {
   type: "status";
@@ -240,6 +271,7 @@ export type Message =
   | Snapshot
   | Update
   | Bars
+  | Trades
   | Members
   | Heartbeat
   | Status
@@ -315,6 +347,11 @@ export class TickClient {
     instruments: string | Iterable<string>,
     callback: (bar: Bar) => void,
     options?: { last?: number },
+  ): () => void;
+  /** Follows every trade of up to five instruments (ISINs or codes), from now on. */
+  trades(
+    instruments: string | Iterable<string>,
+    callback: (entry: TradeEntry) => void,
   ): () => void;
   /** Tries now, if the next try is waited for. */
   reconnect(): void;

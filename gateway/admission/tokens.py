@@ -6,6 +6,7 @@ give it the right to write trades::
 
     {"exp": 1774000000, "tick": {"keys": ["KR7005930003"], "min_interval_ms": 4000}}
     {"exp": 1774000000, "tick": {"write": true}}
+    {"exp": 1774000000, "tick": {"keys": ["KR7005930003"], "trades": true}}
 
 A ticket is a token that may stand in an address, where others can read it: it has
 ``open_until``, and opens nothing after it.
@@ -67,7 +68,8 @@ class TokenGrant:
     """What a client may have. ``keys`` is None for every key.
 
     ``expires_us`` is the time of day, None for never. ``may_write`` is the right to
-    append trades of these keys. ``holder`` tells those who hold tokens apart: by the
+    append trades of these keys, ``may_follow_trades`` that to have every trade of
+    them. ``holder`` tells those who hold tokens apart: by the
     claims ``iss`` and ``sub``, which a renewed token has again, or without ``sub`` by
     the token itself. It is empty where there is no token. ``open_until_s`` is the time
     of day from which it opens nothing more, None if that is ``expires_us``.
@@ -79,6 +81,14 @@ class TokenGrant:
     may_write: bool = False
     holder: str = ""
     open_until_s: float | None = None
+    may_follow_trades: bool = False
+
+    def allows_trades(self, isin: str) -> bool:
+        """Say whether every trade of an instrument may be had.
+
+        A price per interval is none of every trade.
+        """
+        return self.may_follow_trades and not self.min_interval_ms and self.allows(isin)
 
     def allows(self, key: str) -> bool:
         """Say whether the key may be watched: who may have all of it, has a part."""
@@ -100,7 +110,7 @@ class TokenGrant:
         return self.allows(ALL)
 
 
-EVERYTHING = TokenGrant()
+EVERYTHING = TokenGrant(may_follow_trades=True)
 """What a client may have where no tokens are asked for."""
 
 
@@ -225,6 +235,9 @@ def _read_grant(claims: dict[str, Any], holder: str) -> TokenGrant:
     may_write = wishes.get("write", False)
     if type(may_write) is not bool:
         raise TokenRefused("the token's tick.write: must be true or false")
+    may_follow = wishes.get("trades", False)
+    if type(may_follow) is not bool:
+        raise TokenRefused("the token's tick.trades: must be true or false")
     open_until = wishes.get("open_until")
     if open_until is not None and not _is_time(open_until):
         raise TokenRefused(f"the token's tick.open_until: {TIME_RULE}")
@@ -235,6 +248,7 @@ def _read_grant(claims: dict[str, Any], holder: str) -> TokenGrant:
         may_write,
         holder,
         open_until,
+        may_follow,
     )
 
 

@@ -227,6 +227,9 @@ class Client:
         bars = self.commands.bars
         if frame is None and bars is not None:
             frame = bars.next_frame()
+        trades = self.commands.trades
+        if frame is None and trades is not None:
+            frame = trades.next_frame()
         if self._heartbeat_us is not None:
             if frame is None:
                 frame = heartbeat_frame(self.delivery.position(), self._heartbeat_us)

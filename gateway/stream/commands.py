@@ -35,6 +35,11 @@ from gateway.protocol.messages import (
     read_id,
     split_keys,
 )
+from gateway.protocol.trade_keys import (
+    MOST_FOLLOWED,
+    is_trades_key,
+    read_trades_key,
+)
 from gateway.settings import GatewaySettings
 from gateway.stream import frames
 from gateway.stream.bars.bar_delivery import BarDelivery, Waker
@@ -43,10 +48,12 @@ from gateway.stream.bars.bar_update import BarPosition
 from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery
 from gateway.stream.paced_source import PacedSource, PacedSources
+from gateway.stream.trades.trade_delivery import TradeDelivery
+from gateway.stream.trades.trade_desk import TradeDesk
 from ingest.instrument_table.known_instruments import has_members
 from ingest.series import code_of
 from ingest.trade import ISIN_CHARS
-from tickthrottle_client.tick_v1 import ALL, CloseCode
+from tickthrottle_client.tick_v1 import ALL, TRADES, CloseCode
 
 NOT_ALLOWED = "your token does not allow it"
 
@@ -73,7 +80,8 @@ class ClientCommands:
 
     ``answer`` never raises on what a client may send; ``ending`` is set when the
     connection is to be closed after it. A client holds ``max_keys`` keys at most.
-    ``bars`` is None until it asks for bars. What it has sent is charged to ``address``,
+    ``bars`` is None until it asks for bars, ``trades`` until it asks for every trade
+    of an instrument. What it has sent is charged to ``address``,
     and to the holder of its token.
     """
 
@@ -88,6 +96,7 @@ class ClientCommands:
         "_settings",
         "_snapshots",
         "_tokens",
+        "_trade_desk",
         "_waker",
         "_work",
         "address",
@@ -97,6 +106,7 @@ class ClientCommands:
         "expires_s",
         "grant",
         "has_asked",
+        "trades",
     )
 
     def __init__(
@@ -111,8 +121,11 @@ class ClientCommands:
         work: WorkBudget | None = None,
         paces: PacedSources | None = None,
         address: str = "",
+        trade_desk: TradeDesk | None = None,
     ) -> None:
         self.delivery = delivery
+        self.trades: TradeDelivery | None = None
+        self._trade_desk = trade_desk
         self.address = address
         self._work = work
         self._paces = paces
@@ -195,6 +208,7 @@ class ClientCommands:
         lost = [key for key in self.delivery.keys if not grant.allows(key)]
         self.delivery.drop(lost)
         lost += self._lose_bars(grant)
+        lost += self._lose_trades(grant)
         if self._paces is not None:
             interval_ms, now_ms = grant.min_interval_ms, now_us // 1_000
             self._paced = self._paces.lead(self.delivery, interval_ms, now_ms)
@@ -208,10 +222,18 @@ class ClientCommands:
         self.bars.drop(lost)
         return list(map(str, lost))
 
+    def _lose_trades(self, grant: TokenGrant) -> list[str]:
+        if self.trades is None:
+            return []
+        lost = [isin for isin in self.trades.isins if not grant.allows_trades(isin)]
+        self.trades.drop(lost)
+        return [TRADES + isin for isin in lost]
+
     def _held(self) -> tuple[str, ...]:
         """Return every key that is held."""
         bars = () if self.bars is None else self.bars.keys
-        return (*self.delivery.keys, *bars)
+        trades = () if self.trades is None else self.trades.keys
+        return (*self.delivery.keys, *bars, *trades)
 
     def _authenticate(self, command: Auth, now_s: float, now_us: int) -> bytes:
         if self._tokens is None:
@@ -259,10 +281,13 @@ class ClientCommands:
         if len(command.keys) > self._settings.max_keys:
             self._check_limit(command.message_id, command.keys)
         of_bars = tuple(key for key in command.keys if is_bar_key(key))
+        of_trades = tuple(key for key in command.keys if is_trades_key(key))
         wanted = command.keys
-        if of_bars:
-            wanted = tuple(key for key in wanted if not is_bar_key(key))
+        if of_bars or of_trades:
+            others = {*of_bars, *of_trades}
+            wanted = tuple(key for key in wanted if key not in others)
         bar_keys, bar_codes, bars_rejected = self._read_bar_keys(of_bars, grant)
+        traded, trade_codes, trades_rejected = self._read_trade_keys(of_trades, grant)
         codes = self._resolve(wanted)
         # What each key was called when it was asked for.
         names, keys = {}, wanted
@@ -277,12 +302,15 @@ class ClientCommands:
                 if not grant.allows(key)
             ]
             accepted = [key for key in accepted if grant.allows(key)]
-        self._check_limit(command.message_id, (*accepted, *map(str, bar_keys)))
+        trade_keys = [TRADES + isin for isin in traded]
+        every = (*accepted, *map(str, bar_keys), *trade_keys)
+        self._check_limit(command.message_id, every)
         bars_read = self._check_snapshot(command, bar_keys)
         since = command.since if self.delivery.can_resume(command.since) else None
-        self.has_asked = self.has_asked or bool(accepted or bar_keys)
+        self.has_asked = self.has_asked or bool(accepted or bar_keys or traded)
         rows = self.delivery.add(accepted, since, wants_snapshot=command.wants_snapshot)
         self._add_bars(bar_keys, command, bars_read)
+        self._add_trades(traded)
         if command.wants_snapshot:
             self._charge_snapshot(rows + ROWS_A_BAR * bars_read, now_s)
         self._set_interval(command.min_interval_ms)
@@ -293,11 +321,11 @@ class ClientCommands:
         return self._ack(
             command.message_id,
             "subscribe",
-            [*accepted, *map(str, bar_keys)],
-            [rejection.to_wire() for rejection in (*told, *bars_rejected)],
+            every,
+            [r.to_wire() for r in (*told, *bars_rejected, *trades_rejected)],
             min_interval_ms=self.delivery.interval_ms,
             resumed=since is not None and command.wants_snapshot,
-            **_told(codes | bar_codes),
+            **_told(codes | bar_codes | trade_codes),
             **self._members(accepted, now_s),
         )
 
@@ -321,6 +349,38 @@ class ClientCommands:
                 if str(key) != text:
                     codes[text] = str(key)
         return list(accepted), codes, rejected
+
+    def _read_trade_keys(
+        self, keys: Sequence[str], grant: TokenGrant
+    ) -> tuple[list[str], dict[str, str], list[Rejection]]:
+        """Return the instruments whose trades may be followed, and what codes are."""
+        accepted: dict[str, None] = {}
+        codes: dict[str, str] = {}
+        rejected: list[Rejection] = []
+        held = () if self.trades is None else self.trades.isins
+        for text in dict.fromkeys(keys):
+            isin = read_trades_key(text, self.delivery.instruments)
+            if isinstance(isin, Rejection):
+                rejected.append(isin)
+            elif not grant.allows_trades(isin):
+                rejected.append(Rejection(text, "not_allowed", NOT_ALLOWED))
+            elif self._trade_desk is None or self._waker is None:
+                rejected.append(Rejection(text, "not_served", "trades are not served"))
+            elif len({*held, *accepted, isin}) > MOST_FOLLOWED:
+                rule = f"the trades of {MOST_FOLLOWED} instruments a connection"
+                rejected.append(Rejection(text, "not_allowed", rule))
+            else:
+                accepted[isin] = None
+                if text != TRADES + isin:
+                    codes[text] = TRADES + isin
+        return list(accepted), codes, rejected
+
+    def _add_trades(self, isins: Sequence[str]) -> None:
+        if not isins or self._trade_desk is None or self._waker is None:
+            return
+        if self.trades is None:
+            self.trades = TradeDelivery(self._trade_desk, self._waker)
+        self.trades.add(isins)
 
     def _check_work(self, now_s: float, share: float = 1) -> None:
         """Return if more may be worked out for the client. Raises WorkRefused."""
@@ -393,6 +453,10 @@ class ClientCommands:
             key = read_bar_key(text, self.delivery.instruments)
             if isinstance(key, BarKey) and str(key) != text:
                 codes[text] = str(key)
+        for text in filter(is_trades_key, keys):
+            isin = read_trades_key(text, self.delivery.instruments)
+            if isinstance(isin, str) and TRADES + isin != text:
+                codes[text] = TRADES + isin
         return codes
 
     def _set_interval(self, wanted_ms: int) -> None:
@@ -412,7 +476,11 @@ class ClientCommands:
             for key in command.keys
             if codes.get(key, key) not in held
         ]
-        self.delivery.drop([key for key in dropped if not is_bar_key(key)])
+        others = (key for key in dropped if not is_bar_key(key))
+        self.delivery.drop([key for key in others if not is_trades_key(key)])
+        if self.trades is not None:
+            of_trades = filter(is_trades_key, dropped)
+            self.trades.drop([key.removeprefix(TRADES) for key in of_trades])
         if self.bars is not None:
             named = set(dropped)
             self.bars.drop([k for k in self.bars.key_set.keys if str(k) in named])

@@ -51,6 +51,15 @@ class Counters:
     bar_snapshots_restarted: int = 0
     """Times a client had too many bars waiting and got a snapshot in their place."""
 
+    trade_entries_read: int = 0
+    """Entries of the trade log read for clients that follow every trade."""
+
+    trades_missed: int = 0
+    """Trades left out for clients that follow them and read too slowly."""
+
+    trade_looks_skipped: int = 0
+    """Times trades of the log went by unread: it was away, or too much came."""
+
     instrument_changes_refused: int = 0
     """Changes of the instrument table that break a rule and were left out."""
 

@@ -38,6 +38,7 @@ from gateway.stream.frames import Update, notice_frame, welcome_frame
 from gateway.stream.lifetimes import Lifetime
 from gateway.stream.paced_source import PacedSources
 from gateway.stream.timer_wheel import TimerWheel
+from gateway.stream.trades.trade_desk import TradeDesk
 from gateway.stream.window_timings import WindowTimings
 from ingest.instrument_table.known_instruments import Instruments
 from throttle.contract.snapshot import WindowSnapshot
@@ -105,6 +106,7 @@ class Hub:
             )
         self._newest = NewestUpdate()
         self.paces = PacedSources(board, self._newest)
+        self.trade_desk = TradeDesk(counters)
         self.bar_desk = BarDesk(counters)
         self.bar_desk.window_ms = lambda: board.window_ms
         self.bar_desk.instruments = lambda: len(board)
@@ -217,6 +219,7 @@ class Hub:
                 self.work,
                 self.paces,
                 peer.address,
+                self.trade_desk,
             ),
             sender,
             Lifetime(now_s, self.bounds, most_s),
@@ -254,6 +257,8 @@ class Hub:
             client.delivery.close()
             if client.commands.bars is not None:
                 client.commands.bars.close()
+            if client.commands.trades is not None:
+                client.commands.trades.close()
 
     def end(self, client: Client, code: CloseCode, reason: str) -> None:
         """Close a client's connection."""

@@ -14,8 +14,9 @@ import { html } from "./html.js";
 import { sessionText, SeriesTable } from "./series_table.js";
 import { Change } from "./table.js";
 import { Tabs } from "./tabs.js";
+import { TradesTab } from "./trades_tab.js";
 
-const TABS = { chart: phrase("Chart"), polling: phrase("Polling") };
+const TABS = { chart: phrase("Chart"), polling: phrase("Polling"), trades: phrase("Trades") };
 
 const TABLE_ROWS = 20;
 
@@ -77,9 +78,10 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
       <${InstrumentAlerts} alerts=${alerts} store=${store} isin=${isin} />
       <${Tabs} label=${say("Of this stock")} tabs=${TABS} chosen=${tab} panel="detail-tab" onChoose=${setTab} />
       <div id="detail-tab" role="tabpanel" aria-labelledby=${`tab-${tab}`}>
-        ${tab === "polling"
-          ? html`<${Compare} key=${isin} selection=${selection} ...${line} />`
-          : html`
+        ${tab === "trades" && html`<${TradesTab} key=${isin} feed=${selection.trades} name=${name} />`}
+        ${tab === "polling" && html`<${Compare} key=${isin} selection=${selection} ...${line} />`}
+        ${tab === "chart" &&
+          html`
               <${InstrumentChart}
                 name=${name}
                 isin=${isin}

@@ -7,6 +7,7 @@ import { BarFeed } from "./candles/bar_feed.js";
 import { WindowFeed } from "./candles/window_feed.js";
 import { SeriesFeed } from "./series_feed.js";
 import { madeMs, Staleness } from "./staleness.js";
+import { TradeFeed } from "./trade_feed.js";
 
 export const POLL_MS = 10_000;
 
@@ -18,6 +19,7 @@ export class Selection {
     this.isin = isin;
     this.feed = new BarFeed(isin, { ticks, onChange });
     this.series = new SeriesFeed(isin, { ticks, onChange });
+    this.trades = new TradeFeed(isin, { ticks, onChange });
     this._chart = chart;
     this._past = new WindowFeed(isin, { onChange });
     this.staleness = new Staleness(["polled", "pushed"]);
@@ -68,6 +70,7 @@ export class Selection {
     this._past.stop();
     this.feed.stop();
     this.series.stop();
+    this.trades.stop();
   }
 
   // Bars are followed once it is known that there are some.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tickthrottle_client.bar_book import Bar
     from tickthrottle_client.blocking_client import BlockingTickClient
-    from tickthrottle_client.item_sums import Traded, day_after, traded
+    from tickthrottle_client.item_sums import Traded, day_after, sums_of, traded
     from tickthrottle_client.key_v1 import BadSymbol, key_of
     from tickthrottle_client.log_v1 import LogAway, LogError, LogUnusable
     from tickthrottle_client.past_records import Records
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         TickError,
         Token,
     )
+    from tickthrottle_client.trade_book import TradeEntry
     from tickthrottle_client.trade_v1 import InvalidTrade
 
 __all__ = [
@@ -42,10 +43,12 @@ __all__ = [
     "TickClient",
     "TickError",
     "Token",
+    "TradeEntry",
     "TradeProducer",
     "Traded",
     "day_after",
     "key_of",
+    "sums_of",
     "traded",
 ]
 
@@ -59,7 +62,8 @@ _HOMES = {
     "key_v1": ("BadSymbol", "key_of"),
     "log_v1": ("LogAway", "LogError", "LogUnusable"),
     "trade_v1": ("InvalidTrade",),
-    "item_sums": ("Traded", "day_after", "traded"),
+    "item_sums": ("Traded", "day_after", "sums_of", "traded"),
+    "trade_book": ("TradeEntry",),
 }
 
 

@@ -1,8 +1,10 @@
 """What was traded by what an item stands for. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
+
+from tickthrottle_client.updates_v1 import ALL, FIELD, Updates
 
 _EXACT = Context(prec=1_000)
 """Python's own context would round a sum to 28 digits."""
@@ -52,6 +54,26 @@ def traded(item: Mapping[str, Any]) -> Traded | None:
         return None
     price, size = item["price"], item["size"]
     return Traded(1, size, _EXACT.multiply(price, size), price, price)
+
+
+def sums_of(entries: Iterable[Mapping[str, Any]]) -> Traded:
+    """Return the sums of trades, by what each counts for (``updates``).
+
+    So the trades of a window add up to its item (``traded``), whatever the item's
+    windows were merged of. What takes a trade back is none.
+    """
+    total = Traded(0, Decimal(0), Decimal(0), None, None)
+    for entry in entries:
+        if "price" not in entry:
+            continue
+        price, size = entry["price"], entry["size"]
+        counts = Updates.parse(entry["updates"]) if FIELD in entry else ALL
+        if not counts.volume:
+            size = Decimal(0)
+        extreme = price if counts.range else None
+        value = _EXACT.multiply(price, size)
+        total = total.fold(Traded(1, size, value, extreme, extreme))
+    return total
 
 
 def day_after(

@@ -40,11 +40,13 @@ from tickthrottle_client.tick_v1 import (
     ALL_GROUPS,
     BARS,
     PROTOCOL,
+    TRADES,
     CloseCode,
     is_final,
     is_instrument,
     read_decimal,
 )
+from tickthrottle_client.trade_book import TradeBook, TradeEntry, read_entry
 from tickthrottle_client.trade_v1 import LATEST_TIME_US
 from tickthrottle_client.waiting_items import WaitingItems
 
@@ -122,6 +124,8 @@ def read_message(text: str | bytes) -> dict[str, Any]:
                 figures[name] = read_decimal(figures[name])
     for bar in message.get("bars", ()):
         read_bar(bar)
+    for entry in message.get("entries", ()):
+        read_entry(entry)
     return message
 
 
@@ -206,6 +210,8 @@ class TickClient:
         self._bars = BarBook()
         # Subscriptions to bars that have no snapshot yet, and how many were accepted.
         self._bars_asked: dict[int, list[str]] = {}
+        self._trades = TradeBook()
+        self._trades_asked: dict[int, list[str]] = {}
         self._is_bar_snapshot_due = False
         self._is_bar_return = False
         self._listeners: dict[str, list[Callable[[Item], object]]] = {}
@@ -403,6 +409,36 @@ class TickClient:
         if dropped:
             self._say({"op": "unsubscribe", "keys": dropped})
 
+    def trades(
+        self,
+        instruments: str | Collection[str],
+        callback: Callable[[TradeEntry], object],
+    ) -> Callable[[], None]:
+        """Have a callback called for every trade; return the function that ends it.
+
+        Of five instruments at most, by ISIN or code, from now on, in the order of the
+        trade log. What is missing is told (``TradeEntry``).
+        """
+        callback = self._own(callback)
+        some = [instruments] if isinstance(instruments, str) else instruments
+        keys = [TRADES + instrument for instrument in dict.fromkeys(some)]
+        self._ask_trades(self._trades.add(keys, callback))
+        return lambda: self._end_trades(keys, callback)
+
+    def _end_trades(
+        self, keys: Collection[str], callback: Callable[[TradeEntry], object]
+    ) -> None:
+        dropped = self._trades.remove(keys, callback)
+        if dropped:
+            self._say({"op": "unsubscribe", "keys": dropped})
+
+    def _ask_trades(self, keys: Collection[str]) -> None:
+        if not keys:
+            return
+        number = self._say(self._subscribe(list(keys)))
+        if number is not None:
+            self._trades_asked[number] = list(keys)
+
     def _ask_bars(
         self, keys: Collection[str] | None = None, since: dict[str, Any] | None = None
     ) -> None:
@@ -521,6 +557,8 @@ class TickClient:
         self._outbox = asyncio.Queue()
         self._asked.clear()
         self._bars_asked.clear()
+        self._trades_asked.clear()
+        self._trades.lose()
         self._is_snapshot_due = self._is_bar_snapshot_due = False
         self._stale_reason = None
         self._renew_at_s = None
@@ -531,6 +569,7 @@ class TickClient:
                 self._ask(list(self._listeners), self._resumable())
                 self._is_bar_return = self._bars.has_bars
                 self._ask_bars(since=self._bars.position)
+                self._ask_trades(self._trades.keys)
                 speaking = asyncio.create_task(self._speak(connection))
                 try:
                     await self._listen(connection)
@@ -666,6 +705,8 @@ class TickClient:
                 self._hold(message)
             case "bars":
                 self._take_bars(message)
+            case "trades":
+                self._trades.take(message)
             case "heartbeat":
                 self._hold(message)
             case "status":
@@ -697,6 +738,12 @@ class TickClient:
         self._attempt = 0
         codes = message.get("codes", {})
         self._bars.name(codes)
+        self._trades.name(codes)
+        if self._trades_asked.pop(message.get("id", 0), None) is not None:
+            if message["rejected"]:
+                self._on_rejected(message["rejected"])
+            self._tell_feed()
+            return
         if self._bars_asked.pop(message.get("id", 0), None) is not None:
             self._is_bar_snapshot_due |= bool(message["accepted"])
             if message["rejected"]:
@@ -727,7 +774,9 @@ class TickClient:
     def _refused(self, message: dict[str, Any]) -> None:
         """What came too fast is asked for again; what is too much is not."""
         of_bars = self._bars_asked.pop(message.get("id", 0), None)
-        keys = self._asked.pop(message.get("id", 0), of_bars)
+        of_trades = self._trades_asked.pop(message.get("id", 0), None)
+        others = of_trades if of_bars is None else of_bars
+        keys = self._asked.pop(message.get("id", 0), others)
         if keys is None:
             return
         if message["code"] == "rate_limited":
@@ -735,6 +784,8 @@ class TickClient:
             number = message["id"]
             # Still asked for, so that no position is held without them.
             asked = self._asked if of_bars is None else self._bars_asked
+            if of_trades is not None:
+                asked = self._trades_asked
             asked[number] = keys
             loop = asyncio.get_running_loop()
             loop.call_later(delay_s, self._ask_again, number, self._outbox)
@@ -747,6 +798,9 @@ class TickClient:
             keys = self._asked.pop(number, [])
             self._ask([key for key in keys if key in self._listeners])
             self._ask_bars(self._bars_asked.pop(number, ()))
+            held = set(self._trades.keys)
+            again = self._trades_asked.pop(number, [])
+            self._ask_trades([key for key in again if key in held])
 
     def _enter(self, epoch: str | None) -> None:
         """Another epoch is another truth: nothing of the old one may stay."""

@@ -31,6 +31,10 @@ BARS = "bars:"
 """What the keys of bars begin with: ``bars:1m:KR7005930003``, ``bars:1d:*``."""
 
 
+TRADES = "trades:"
+"""What the keys begin with that ask for every trade: ``trades:KR7005930003``."""
+
+
 class CloseCode(IntEnum):
     """Why a connection ended. 4000-4499: come back; 4500-4999: do not."""
 

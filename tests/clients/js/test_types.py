@@ -14,7 +14,7 @@ MESSAGES = {
     **{
         name: name.capitalize()
         for name in (
-            *("welcome", "ack", "snapshot", "update", "bars", "members"),
+            *("welcome", "ack", "snapshot", "update", "bars", "trades", "members"),
             *("heartbeat", "status", "notice", "pong"),
         )
     },
@@ -22,9 +22,9 @@ MESSAGES = {
 }
 """Messages of the server, and their types."""
 
-SCHEMAS = {"bar": "Bar", "day": "Day", "epoch": "Epoch"}
+SCHEMAS = {"bar": "Bar", "day": "Day", "epoch": "Epoch", "entry": "Entry"}
 LISTED = {"items": "Item", "groups": "Group"}
-DECIMAL_IN = {"Item", "Day", "Group", "Bar"}
+DECIMAL_IN = {"Item", "Day", "Group", "Bar", "Entry"}
 """Types whose decimals the client gives as text."""
 
 
@@ -114,6 +114,7 @@ def described() -> dict[str, Mapping[str, Any]]:
         **{of: schemas[name]["items"] for name, of in LISTED.items()},
         "Bar": schemas["bar"],
         "Day": schemas["day"],
+        "Entry": schemas["entry"],
         "Rejected": ack["rejected"]["items"],
     }
 

@@ -1,0 +1,60 @@
+"""Every entry of a topic, once, while somebody follows it."""
+
+import asyncio
+
+import pytest
+
+from gateway.upstream import kafka_trade_tail
+from gateway.upstream.kafka_trade_tail import KafkaTradeTail
+from gateway.upstream.trade_tail import MOST_ENTRIES, LogUnread, TailPiece
+from ingest.kafka.address import KafkaTopic
+from tests.kafka import make_topic, produce
+from tests.kafka_broker.broker import Broker
+
+ISINS = frozenset({"KR7005930003"})
+
+
+async def test_brokers_that_are_away_are_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody waits for them for long."""
+    monkeypatch.setattr(kafka_trade_tail, "ANSWER_S", 0.05)
+    tail = KafkaTradeTail(KafkaTopic("127.0.0.1:1", "trades"))
+    for _ in range(2):
+        with pytest.raises(LogUnread, match=r"no broker answers within 0\.05 s"):
+            await tail.read(ISINS)
+
+
+@pytest.mark.kafka
+async def test_every_entry_is_read_once(kafka: Broker) -> None:
+    """From now on; more than one look may read is left for the next ones."""
+    topic = make_topic(kafka, 2)
+    produce(kafka, topic, [b"before"])
+    tail = KafkaTradeTail(KafkaTopic(kafka.servers, topic))
+    assert (await read(tail)).entries == []
+    wanted = [b"%d" % n for n in range(2 * MOST_ENTRIES + 5)]
+    produce(kafka, topic, wanted)
+    found: list[bytes] = []
+    are_full = []
+    while len(found) < len(wanted):
+        piece = await read(tail)
+        found += [payload for _, payload in piece.entries]
+        are_full.append(piece.is_full)
+    assert sorted(found) == sorted(wanted)
+    assert are_full[0]
+    assert not are_full[-1]
+    assert (await read(tail)).entries == []
+    produce(kafka, topic, [b"unseen"])
+    # Who comes later sees what comes later.
+    tail.begin()
+    assert (await read(tail)).entries == []
+
+
+async def read(tail: KafkaTradeTail) -> TailPiece:
+    """Return what a look brings, however long the first connection takes."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                return await tail.read(ISINS)
+            except LogUnread:
+                pass
