@@ -48,8 +48,12 @@ def test_one_that_never_had_any_has_lost_none() -> None:
 
 @pytest.mark.parametrize(
     "entry",
-    [{"time": 1}, {"time": "1", "window": 1}, {"time": -1, "window": 1}]
-    + [{"time": 1, "window": 1, "price": "NaN"}],
+    [
+        {"time": 1},
+        {"time": "1", "window": 1},
+        {"time": -1, "window": 1},
+        {"time": 1, "window": 1, "price": "NaN"},
+    ],
 )
 def test_what_no_gateway_sends_is_refused(entry: dict[str, Any]) -> None:
     """By any exception."""
