@@ -21,8 +21,8 @@ class KeySet:
 
     ``keys`` are in order, and so are ``isins`` and ``groups``. It ``is_everything`` if
     it stands for every instrument, and ``isins`` are the series that it stands for
-    beside them. ``watchers`` is how many
-    clients share it, ``follows`` whether another table may make others of its keys.
+    beside them. ``watchers`` is how many clients share it, ``follows`` whether another
+    table may make others of its keys.
     """
 
     __slots__ = (

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import structlog
 
+from gateway.http.time_slice import in_slices
 from gateway.stream.trades.trade_desk import TradeDesk
-from gateway.stream.trades.trade_items import trades_by_instrument
+from gateway.stream.trades.trade_items import encode_entry
 from gateway.upstream.trade_tail import LogUnread, TailPiece, TradeTail
 
 LOOK_S = 0.1
@@ -71,7 +72,14 @@ class TradeFollower:
         if piece.is_cut:
             desk.skip()
         desk.counters.trade_entries_read += len(piece.entries)
-        desk.publish(trades_by_instrument(piece.entries, desk.isins, self._window_ms()))
+        window_ms = self._window_ms()
+        encoded = (encode_entry(*e, desk.isins, window_ms) for e in piece.entries)
+        trades: dict[str, list[bytes]] = {}
+        # Windows of others go out in between.
+        async for entry in in_slices(encoded):
+            if entry is not None:
+                trades.setdefault(entry[0], []).append(entry[1])
+        desk.publish(trades)
         return 0 if piece.is_full else LOOK_S
 
 

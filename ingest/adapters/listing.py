@@ -162,7 +162,7 @@ def encode_listing(kind: type[Adapter], instruments: FeedInstruments) -> str:
             # Of another venue.
             continue
         instrument = instruments.listed.get(symbol, ExchangeInstrument(symbol))
-        code = symbol if _CODE_FORM.fullmatch(symbol) else ""
+        code = code_of(symbol) if _CODE_FORM.fullmatch(code_of(symbol)) else ""
         texts = (
             instrument.name or symbol,
             instrument.sector,

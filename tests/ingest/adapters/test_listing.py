@@ -288,3 +288,13 @@ def test_an_answer_that_is_no_list_is_refused(
 ) -> None:
     with pytest.raises(BadChoice, match=r"its list of symbols cannot be read|no list"):
         choose_instruments(kind, [], None, lambda *_: answer)
+
+
+def test_an_instrument_of_two_venues_is_in_the_list_once() -> None:
+    """Both symbols are its; a list that was given knows it by its code alone."""
+    known = {"005930": "KR7005930003", "00104K": "KR700104K017"}
+    symbols = ["005930", "005930@NXT", "00104K@NXT"]
+    instruments = choose_instruments(Kis, symbols, known, no_fetch)
+    assert set(instruments.keys.values()) == set(known.values())
+    lines = encode_listing(Kis, instruments).splitlines()[1:]
+    assert [line.partition(",")[0] for line in lines] == [*known.values()]
