@@ -61,7 +61,9 @@ def settle_batch(batch: Batch, look: LookBack) -> dict[str, Settled]:
             if not all(one is not None and look.has_all_of(one) for one in newest):
                 wanted[isin] = EVERYTHING
             elif numbers := look.open_numbers(of_it, partial(_is_of, batch)):
-                wanted[isin] = numbers
+                # Whose series lose a trade is known only once it is found; what they
+                # show then may be anything that a step goes past.
+                wanted[isin] = EVERYTHING if look.rules.series.series else numbers
         return wanted
 
     def _of_series(isin: str, of_it: Settled) -> dict[str, Settled]:

@@ -8,15 +8,20 @@ its session by the calendar, where it does not say one itself.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.market_hours.trading_sessions import TradingSessions, minute_of
 from ingest.series import SESSION, VENUE, TradeSeries, parse_series
 from ingest.trade import MAX_PAYLOAD_BYTES, Trade
 
-_US_PER_MINUTE = pa.scalar(60_000_000, pa.int64())
+if TYPE_CHECKING:
+    # A task of Spark loads what reads calendars only where there are some.
+    from ingest.market_hours.trading_sessions import TradingSessions
+
+_MINUTE_US = 60_000_000
+_US_PER_MINUTE = pa.scalar(_MINUTE_US, pa.int64())
 _END = b"}"
 
 
@@ -30,7 +35,7 @@ class SeriesRules:
     """Which series are kept, and which calendars say sessions; none unless told."""
 
     series: tuple[TradeSeries, ...] = ()
-    sessions: TradingSessions | None = None
+    sessions: "TradingSessions | None" = None
 
     @property
     def is_any(self) -> bool:
@@ -44,7 +49,7 @@ class SeriesRules:
         """
         if self.sessions is None or SESSION in trade.extra or not trade.is_trade:
             return trade
-        session = self.sessions.session_of(trade.isin, minute_of(trade.time_us))
+        session = self.sessions.session_of(trade.isin, trade.time_us // _MINUTE_US)
         if session is None:
             return trade
         labelled = replace(trade, extra={**trade.extra, SESSION: session})
@@ -127,5 +132,8 @@ def find_series(series: str, sessions: str) -> SeriesRules:
     """Return what two settings say. Raises ValueError."""
     if not series and not sessions:
         return NO_SERIES
-    known = TradingSessions.parse(sessions) if sessions else None
-    return SeriesRules(parse_series(series), known)
+    if not sessions:
+        return SeriesRules(parse_series(series))
+    from ingest.market_hours.trading_sessions import TradingSessions
+
+    return SeriesRules(parse_series(series), TradingSessions.parse(sessions))

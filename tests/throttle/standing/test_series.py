@@ -90,6 +90,9 @@ def play(driver: ThrottleDriver, tape: list[Step], series: str = "") -> None:
                 size=str(step.size),
                 **fields,
             )
+        elif step.corrects is not None:
+            # What a correction of another series takes back is taken back of each.
+            driver.cancel(ISIN, step.corrects, at_ms=at_ms)
         if step.is_turned:
             may_crash = at_ms // W > ended_ms // W
             driver.turn_clock(at_ms, crash_at=step.crash if may_crash else None)

@@ -35,6 +35,9 @@ def play(
                 size=str(step.size),
                 **fields,
             )
+        elif step.corrects is not None:
+            # What a correction of another series takes back is taken back of each.
+            driver.cancel(ISIN, step.corrects, at_ms=at_ms)
         if step.is_turned:
             driver.turn_clock(at_ms)
         if step.crash is not None:
