@@ -141,3 +141,26 @@ def test_a_series_is_what_its_trades_alone_would_have_been(
         play(driver, tape, name)
         assert items_of(driver, ISIN) == of_series
     assert days.get(f"{ISIN}@{name}") == stored_days(client).get(ISIN)
+
+
+def test_a_correction_of_another_series_leaves_what_stands(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """Also where the trade that it corrects lies far back, among others."""
+    client.flushall()
+    regular = {"venue": "KRX", "session": "regular"}
+    with ThrottleDriver(redis_url=redis_url, series=SERIES) as driver:
+        driver.trade(ISIN, "2", at_ms=100, seq=0, **regular)
+        driver.trade(ISIN, "1", at_ms=300, seq=4, **regular)
+        driver.turn_clock(30 * W)
+        after: dict[str, Any] = {"venue": "NXT", "session": "after", "corrects": 4}
+        driver.trade(ISIN, "9", at_ms=30 * W + 100, seq=7, **after)
+        driver.turn_clock(31 * W)
+        shown = driver.windows()[-1].prices()
+    assert shown == {
+        ISIN: "9",
+        f"{ISIN}@NXT": "9",
+        f"{ISIN}@KRX": "2",
+        f"{ISIN}@regular": "2",
+        f"{ISIN}@KRX-regular": "2",
+    }
