@@ -12,15 +12,14 @@ process, without what it takes to start and to append one request or frame.
 import argparse
 import asyncio
 import json
-import multiprocessing
 import resource
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from http.client import HTTPConnection
 from itertools import count, islice
 from multiprocessing.connection import Connection
@@ -29,7 +28,15 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from fill import create_topic, running_broker
-from machine import NAMESPACE, Server, end_on_signals, running_server
+from machine import (
+    NAMESPACE,
+    Server,
+    child,
+    end_on_signals,
+    print_rows,
+    running_server,
+    spawned,
+)
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 from websockets.sync.server import ServerConnection, serve
@@ -61,6 +68,7 @@ NESTED = "isin=sym,price=d.px,size=d.qty,seq=d.id,time=ts"
 Trades = Sequence[tuple[str, bytes]]
 """Keys and payloads, as the log wants them."""
 
+Process = subprocess.Popen[Any]
 Spent = tuple[float, float]
 """Seconds from the first append to the last, and of the processor."""
 
@@ -96,23 +104,25 @@ def main() -> None:
             for name, way in ways.items():
                 if arguments.only in name:
                     chosen = trades[: way.most]
-                    _, idle_s = measure(way, trades[: way.least])
-                    seconds, busy_s = measure(way, chosen)
+                    with running_server() as server:
+                        _, idle_s = way.append(server, trades[: way.least])
+                    with running_server() as server:
+                        seconds, busy_s = way.append(server, chosen)
                     rates[name].append(len(chosen) / max(seconds, 1e-3))
                     costs_us[name].append((busy_s - idle_s) / len(chosen) * 1e6)
-    print(f"\n{len(trades):,} trades, {arguments.rounds} runs of each, in turn\n")
-    print("| way | trades/s, median | lowest | highest | µs of a core a trade |")
-    print("| --- | ---: | ---: | ---: | ---: |")
-    for name, runs in rates.items():
-        cells = " | ".join(f"{r:,.0f}" for r in (median(runs), min(runs), max(runs)))
-        print(f"| {name} | {cells} | {median(costs_us[name]):.1f} |")
+    title = f"{len(trades):,} trades, {arguments.rounds} runs of each, in turn"
+    rows = [
+        {
+            "way": name,
+            "trades/s, median": f"{median(runs):,.0f}",
+            "lowest": f"{min(runs):,.0f}",
+            "highest": f"{max(runs):,.0f}",
+            "µs of a core a trade": f"{median(costs_us[name]):.1f}",
+        }
+        for name, runs in rates.items()
+    ]
+    print_rows(title, rows)
     print(f"\nMachine: {describe_machine()}")
-
-
-def measure(way: Way, trades: Trades) -> Spent:
-    """Append to a server of its own."""
-    with running_server() as server:
-        return way.append(server, trades)
 
 
 def redis_ways() -> dict[str, Way]:
@@ -246,13 +256,11 @@ def feed(
             for number in range(len(trades))
         )
         blob = b"".join(Frame(Opcode.TEXT, f).serialize(mask=False) for f in frames)
-        with exchange(blob) as port:
-            address = f"//127.0.0.1:{port}"
-            options = ["--url", f"ws:{address}", "--rest-url", f"http:{address}"]
-            with running(
-                *("feed", name, "--symbols", ",".join(symbols), *options),
-                server=server,
-            ) as process:
+        with spawned(run_exchange, blob) as (exchange, _):
+            address = f"//127.0.0.1:{exchange.recv()}"
+            words = ("feed", name, "--symbols", ",".join(symbols))
+            words += ("--url", f"ws:{address}", "--rest-url", f"http:{address}")
+            with running(*words, server=server) as process:
                 return wait_for(server, process, len(trades))
 
     return append
@@ -281,22 +289,8 @@ def speak_upbit(number: int, symbol: str) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def exchange(blob: bytes) -> Iterator[int]:
-    """Run an exchange that says all it has at once; yield its port."""
-    spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=run_exchange, args=(blob, theirs))
-    process.start()
-    try:
-        yield ours.recv()
-    finally:
-        process.kill()
-        process.join()
-
-
-def run_exchange(blob: bytes, ready: Connection) -> None:
-    """Send all frames, made beforehand, to whoever connects."""
+def run_exchange(ready: Connection, blob: bytes) -> None:
+    """Be an exchange that says all it has, made beforehand, to whoever connects."""
 
     def say(connection: ServerConnection) -> None:
         with suppress(OSError, ConnectionClosed):
@@ -309,21 +303,15 @@ def run_exchange(blob: bytes, ready: Connection) -> None:
         server.serve_forever()
 
 
-@contextmanager
-def running(*words: str, server: Server) -> Iterator["subprocess.Popen[bytes]"]:
+def running(*words: str, server: Server) -> AbstractContextManager[Process]:
     """Run a command of the product against a server."""
-    command = [str(PROGRAM), *words, "--redis-url", server.url]
-    process = subprocess.Popen(
-        command, env=SETTINGS, stderr=subprocess.DEVNULL, start_new_session=True
+    command = (str(PROGRAM), *words, "--redis-url", server.url)
+    return child(
+        *command, env=SETTINGS, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
-def wait_for(server: Server, process: "subprocess.Popen[bytes]", wanted: int) -> Spent:
+def wait_for(server: Server, process: Process, wanted: int) -> Spent:
     """Wait until the log has so many entries; then end the process.
 
     The time is that of the log's own clock, in the ids of its entries.

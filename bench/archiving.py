@@ -67,18 +67,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory(prefix="archive-") as folder:
         root = Path(folder)
-        if arguments.postgres:
-            from archive.postgres.postgres_sink import PostgresSink
-
-            sink: Sink = PostgresSink(arguments.postgres, 0, "bench")
-        elif arguments.kafka:
-            from archive.topics.kafka_sink import KafkaSink
-            from archive.topics.relay_topics import RelayTopics
-
-            topics = RelayTopics(arguments.kafka, f"bench-{time.time_ns()}")
-            sink = KafkaSink(topics, "bench")
-        else:
-            sink = ParquetSink(root, 2**50, 0)
+        sink = create_sink(arguments, root)
         size = 1 if arguments.kafka else WINDOWS_A_FLUSH
         windows, rows, spent_s, steps_ms = store_all(sink, market, instruments, size)
         print(
@@ -105,6 +94,21 @@ def main() -> None:
             print(f"{sink.size_bytes() / 1e6:.1f} MB in one piece")
             read_histories(root, instruments)
         sink.close()
+
+
+def create_sink(arguments: argparse.Namespace, root: Path) -> Sink:
+    """Return the destination that was asked for; not each has its libraries here."""
+    if arguments.postgres:
+        from archive.postgres.postgres_sink import PostgresSink
+
+        return PostgresSink(arguments.postgres, 0, "bench")
+    if arguments.kafka:
+        from archive.topics.kafka_sink import KafkaSink
+        from archive.topics.relay_topics import RelayTopics
+
+        topics = RelayTopics(arguments.kafka, f"bench-{time.time_ns()}")
+        return KafkaSink(topics, "bench")
+    return ParquetSink(root, 2**50, 0)
 
 
 def store_all(

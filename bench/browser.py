@@ -17,13 +17,19 @@ and the gateway share the machine with the page; there is no graphics card.
 import argparse
 import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from machine import end_on_signals, percentile, running_chromium
+from machine import (
+    NAMESPACE,
+    Row,
+    end_on_signals,
+    percentile,
+    print_rows,
+    running_chromium,
+)
 from pinned_gateway import LISTING, WINDOW_S, Bench, make_row, started
 from playwright.sync_api import CDPSession, Page
 
@@ -32,7 +38,7 @@ from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
 from ingest.instrument_table.table_loader import load_list
 from ingest.sources.market import SimulatedInstrument, encode_instruments, step_down
 from loadtest.system.machine import describe_machine
-from throttle.contract.snapshot import Row
+from throttle.contract.snapshot import Row as TradedRow
 
 MOST_MS = 50
 MOST_MAP_MS = 16
@@ -40,7 +46,6 @@ LATE_MS = 33.4
 """Later than the second frame of a screen with 60 a second."""
 SLOW = 4
 CHARTS = 9
-NAMESPACE = "tt"
 MEASURE, MAP_MEASURE = "window-update", "map-update"
 ORDINARY = 1_000
 SCROLL_SPEED, SCROLLED = 3_000, 60_000
@@ -69,7 +74,6 @@ WATCH_FRAMES = """() => {
   };
   window.watching = requestAnimationFrame(watch);
 }"""
-STOP_WATCHING = "() => cancelAnimationFrame(window.watching)"
 
 # What Chromium counts, seconds since the page began, and what it is called here.
 ALL, TOOLS = "TaskDuration", "DevToolsCommandDuration"
@@ -90,7 +94,14 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     end_on_signals()
-    with market() as bench, browser() as page:
+    with started() as bench, running_chromium() as chromium:
+        # The gateway knows what the instruments are called.
+        table = RedisInstrumentStore(bench.client, NAMESPACE)
+        listing = parse_list(encode_instruments(LISTING).splitlines(keepends=True))
+        load_list(table, listing, is_forced=True)
+        page = chromium.new_page(viewport={"width": 1_280, "height": 800})
+        page.on("pageerror", lambda error: print(f"The page failed: {error}"))
+        page.add_init_script(OBSERVER)
         board = Board(bench, page, arguments.slowdown)
         cases = []
         for name, prepare, count in (
@@ -114,31 +125,10 @@ def main() -> None:
             scrolled[f"all instruments a window{words}"] = board.scroll(
                 is_market_open=True
             )
-        chromium = page.context.browser
-        version = chromium.version if chromium else "?"
+        version = chromium.version
     print(f"Machine: {describe_machine()}; Chromium {version}")
     report_windows(cases)
     report_frames(scrolled)
-
-
-@contextmanager
-def market() -> Iterator[Bench]:
-    """Run a gateway that knows what the instruments are called."""
-    with started() as bench:
-        table = RedisInstrumentStore(bench.client, NAMESPACE)
-        wanted = parse_list(encode_instruments(LISTING).splitlines(keepends=True))
-        load_list(table, wanted, is_forced=True)
-        yield bench
-
-
-@contextmanager
-def browser() -> Iterator[Page]:
-    """Run a Chromium as the tests do; its page collects what it measures."""
-    with running_chromium() as chromium:
-        page = chromium.new_page(viewport={"width": 1_280, "height": 800})
-        page.on("pageerror", lambda error: print(f"The page failed: {error}"))
-        page.add_init_script(OBSERVER)
-        yield page
 
 
 @dataclass
@@ -197,8 +187,10 @@ class Board:
         case.map_ms = taken["measures"].get(MAP_MEASURE, [])
         case.long_tasks_ms = taken["longTasks"]
         if len(case.measures_ms) < windows:
-            found = len(case.measures_ms)
-            raise SystemExit(f"{name}: the page measured {found} of {windows} windows")
+            measured = len(case.measures_ms)
+            raise SystemExit(
+                f"{name}: the page measured {measured} of {windows} windows"
+            )
         return case
 
     def open_chart(self) -> None:
@@ -250,9 +242,8 @@ class Board:
             self._tools.send(
                 "Input.synthesizeScrollGesture", {**gesture, "yDistance": distance}
             )
-        self._page.evaluate(STOP_WATCHING)
-        taken: Any = self._page.evaluate(TAKE)
-        frames_ms: list[float] = taken["frames"]
+        self._page.evaluate("() => cancelAnimationFrame(window.watching)")
+        frames_ms: list[float] = self._page.evaluate(TAKE)["frames"]
         return frames_ms
 
     def _publish(self, count: int) -> None:
@@ -263,60 +254,53 @@ class Board:
 
     def _metrics(self) -> dict[str, float]:
         answer: Any = self._tools.send("Performance.getMetrics")
-        found = {metric["name"]: metric["value"] for metric in answer["metrics"]}
-        return {key: found[key] for key in (ALL, TOOLS, *PARTS)}
+        values = {metric["name"]: metric["value"] for metric in answer["metrics"]}
+        return {key: values[key] for key in (ALL, TOOLS, *PARTS)}
 
 
-def make_traded_row(instrument: SimulatedInstrument, seq: int) -> Row:
+def make_traded_row(instrument: SimulatedInstrument, seq: int) -> TradedRow:
     """Return a row at another price than the one before."""
     price = instrument.base_price if seq % 2 else step_down(instrument.base_price)
     volume = 1_204 * seq
-    value = volume * price
-    return make_row(
-        instrument.isin, seq, str(price), side="B", cum_volume=volume, cum_value=value
-    )
+    sums = {"cum_volume": volume, "cum_value": volume * price}
+    return make_row(instrument.isin, seq, str(price), side="B", **sums)
 
 
 def report_windows(cases: Sequence[Case]) -> None:
     """Print what windows cost, and whether each keeps its budget."""
-    print(
-        f"\nms of the page's main thread for a window; all but `{MEASURE}` is "
-        "processor time\n\n"
-        "| window | | p50 | p99 | max | at most |\n"
-        "| --- | --- | ---: | ---: | ---: | --- |"
-    )
+    rows = []
     for case in cases:
-        rows: dict[str, tuple[list[float], int | None]] = {
+        measures: dict[str, tuple[list[float], int | None]] = {
             "everything in its 2 s": (case.all_ms, MOST_MS),
             **{f"- {part}": (spent, None) for part, spent in case.parts_ms.items()},
             f"`{MEASURE}`": (case.measures_ms, MOST_MS),
-            **({f"`{MAP_MEASURE}`": (case.map_ms, MOST_MAP_MS)} if case.map_ms else {}),
+            f"`{MAP_MEASURE}`": (case.map_ms, MOST_MAP_MS),
+            "tasks over 50 ms": (case.long_tasks_ms, None),
         }
-        for name, (values, most) in rows.items():
-            p99 = percentile(values, 0.99)
-            verdict = most and f"{most}, {'kept' if p99 <= most else 'not kept'}"
-            print(
-                f"| {case.name} | {name} | {percentile(values, 0.5):.1f} "
-                f"| {p99:.1f} | {max(values):.1f} | {verdict or ''} |"
-            )
-        longest = max(case.long_tasks_ms, default=0)
-        tasks = f"tasks over 50 ms: {len(case.long_tasks_ms)}, the longest"
-        print(f"| {case.name} | {tasks} | | | {longest:.0f} | |")
+        for name, (values, most) in measures.items():
+            if values:
+                row = {"window": case.name, "": name} | of_times(values)
+                kept = "kept" if percentile(values, 0.99) <= (most or 0) else "not kept"
+                rows.append(row | {"at most": f"{most}, {kept}" if most else ""})
+    title = f"ms of the page's main thread for a window; but for `{MEASURE}` of a core"
+    print_rows(title, rows)
 
 
 def report_frames(cases: dict[str, list[float]]) -> None:
     """Print how evenly the page scrolled."""
-    print(
-        f"\nms between frames while scrolling at {SCROLL_SPEED:,} pixels a second\n\n"
-        "| | frames | p50 | p99 | max | longer than 33 ms |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: |"
-    )
+    rows = []
     for name, frames in cases.items():
         late = sum(frame > LATE_MS for frame in frames) / len(frames)
-        print(
-            f"| {name} | {len(frames):,} | {percentile(frames, 0.5):.1f} "
-            f"| {percentile(frames, 0.99):.1f} | {max(frames):.1f} | {late:.1%} |"
-        )
+        row = {"": name, "frames": f"{len(frames):,}", **of_times(frames)}
+        rows.append(row | {"longer than 33 ms": f"{late:.1%}"})
+    title = f"ms between frames while scrolling at {SCROLL_SPEED:,} pixels a second"
+    print_rows(title, rows)
+
+
+def of_times(values: Sequence[float]) -> Row:
+    """Return what a row says of times."""
+    shares = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+    return {head: f"{percentile(values, s):.1f}" for head, s in shares.items()}
 
 
 if __name__ == "__main__":

@@ -8,18 +8,19 @@ watches the job while it is live. Nothing else runs; there are no clients.
 
 import argparse
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 
 import psutil
 from machine import (
-    PeakMemory,
     Program,
     end_on_signals,
     feeding,
     memory_by_name,
+    memory_of,
     percentile,
+    print_rows,
     read_batches,
     running_everything,
     running_job,
@@ -52,18 +53,16 @@ def main() -> None:
     if arguments.everything:
         report_everything()
         return
-    found: dict[str, list[float]] = defaultdict(list)
-    for _ in range(arguments.rounds):
-        for name, value in measure(arguments.rate, arguments.seconds).items():
-            found[name].append(value)
-    print(
-        f"\n{arguments.rounds} starts, {arguments.rate} trades/s\n\n"
-        "| | p50 | most |\n| --- | ---: | ---: |"
-    )
-    for name, values in found.items():
+    starts = [
+        measure(arguments.rate, arguments.seconds) for _ in range(arguments.rounds)
+    ]
+    rows = []
+    for name in starts[0]:
+        values = [figures[name] for figures in starts]
         digits = 2 if max(values) < 10 else 0
-        p50, most = percentile(values, 0.5), max(values)
-        print(f"| {name} | {p50:,.{digits}f} | {most:,.{digits}f} |")
+        cells = {"p50": percentile(values, 0.5), "most": max(values)}
+        rows.append({"": name} | {h: f"{v:,.{digits}f}" for h, v in cells.items()})
+    print_rows(f"{arguments.rounds} starts, {arguments.rate} trades/s", rows)
     print(f"\nMachine: {describe_machine()}")
 
 
@@ -73,12 +72,12 @@ def measure(rate: int, seconds: float) -> dict[str, float]:
         began_s = time.monotonic()
         with running_job(server) as job:
             ready_s = time.monotonic() - began_s
-            memory = PeakMemory(server, job)
+            memory: Counter[str] = Counter()
             time.sleep(SETTLE_S)
             before, since_s = processor_s(job), time.monotonic()
             while time.monotonic() - since_s < seconds:
                 job.check_runs()
-                memory.note()
+                memory |= memory_of(server, job)
                 time.sleep(1)
             used, over_s = processor_s(job) - before, time.monotonic() - since_s
             batches = [b for b in read_batches(job.events) if b.get("windows") == 1]
@@ -88,7 +87,7 @@ def measure(rate: int, seconds: float) -> dict[str, float]:
         "first live window, its end to publish, ms": lags[0],
         "the five after it, the longest, ms": max(lags[1:6]),
         "all of them, p99, ms": percentile(lags[1:], 0.99),
-        **{f"{part}, MiB (PSS)": memory.most[part] / 2**20 for part in PARTS},
+        **{f"{part}, MiB (PSS)": memory[part] / 2**20 for part in PARTS},
         **{f"{part}, of a core": used[part] / over_s for part in PARTS},
     }
 
@@ -104,12 +103,10 @@ def report_everything() -> None:
                 raise SystemExit(f"tickthrottle run ended with {run.returncode}")
             used = memory_by_name(programs(run.pid))
             totals.append(f"{used.total() / 2**20:,.0f}")
-    head = " | ".join(f"{look_s} s" for look_s in LOOKS_S)
-    print(f"\nAll of `tickthrottle run`, MiB (PSS), after its start\n\n| {head} |")
-    print(f"|{' ---: |' * len(LOOKS_S)}\n| {' | '.join(totals)} |")
-    print("\n| at the end | MiB (PSS) |\n| --- | ---: |")
-    for program, size in used.most_common():
-        print(f"| {program} | {size / 2**20:,.0f} |")
+    title = "All of `tickthrottle run`, MiB (PSS), after its start"
+    print_rows(title, [dict(zip((f"{s} s" for s in LOOKS_S), totals, strict=True))])
+    ends = ((program, f"{size / 2**20:,.0f}") for program, size in used.most_common())
+    print_rows("At the end", [{"": name, "MiB (PSS)": mib} for name, mib in ends])
     print(f"\nMachine: {describe_machine()}")
 
 

@@ -10,7 +10,6 @@ fetches and builds the others; `docs/peers.md` says what each of them promises.
 import argparse
 import sys
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from fill import create_topic, running_broker
@@ -23,17 +22,7 @@ from bench.peers.running import ENGINES
 from bench.peers.topics import fill
 from loadtest.system.machine import describe_machine
 
-WINDOW_MS = 2_000
 PARTITIONS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """What was measured so far: a row for each engine, round and rate."""
-
-    lives: list[Row] = field(default_factory=list)
-    silences: list[Row] = field(default_factory=list)
-    drains: list[Row] = field(default_factory=list)
 
 
 def main() -> None:
@@ -41,48 +30,48 @@ def main() -> None:
     chosen = parse_arguments()
     end_on_signals()
     build()
-    results = Results()
+    backlog = (
+        f"A backlog of {chosen.backlog:,} trades recorded at {chosen.recorded:,}/s"
+    )
+    lives: list[Row] = []
+    silences: list[Row] = []
+    drains: list[Row] = []
     try:
         with (
             tempfile.TemporaryDirectory(prefix="engines-") as folder,
             running_broker(Path(folder)) as servers,
         ):
-            measure(servers, chosen, results)
+            measure(servers, chosen, lives, silences, drains)
     finally:
-        report(chosen, results)
+        print_rows("Live, from a window's end to its last message", lives)
+        print_rows("Afterwards, in silence", silences)
+        print_rows(backlog, drains)
+        print(f"\nMachine: {describe_machine()}; the others on {java_version()}")
 
 
-def measure(servers: str, chosen: argparse.Namespace, results: Results) -> None:
-    """Run every engine in its turn, round after round."""
+def measure(
+    servers: str,
+    chosen: argparse.Namespace,
+    lives: list[Row],
+    silences: list[Row],
+    drains: list[Row],
+) -> None:
+    """Run every engine in its turn, round after round; add a row for each."""
     if chosen.drain:
         log = create_topic(servers, "backlog", PARTITIONS, is_past=True)
-        backlog = fill(
-            log, chosen.backlog, chosen.recorded, chosen.instruments, WINDOW_MS
-        )
-    feed = Feed(
-        chosen.rates, chosen.warmup, chosen.windows, chosen.instruments, WINDOW_MS
-    )
+        backlog = fill(log, chosen.backlog, chosen.recorded, chosen.instruments)
+    feed = Feed(chosen.rates, chosen.warmup, chosen.windows, chosen.instruments)
     for number in range(1, chosen.rounds + 1):
         for engine in chosen.engines:
             print(f"round {number}: {engine}", file=sys.stderr, flush=True)
             if chosen.live:
                 name = f"live-{number}-{engine}"
                 log = create_topic(servers, name, PARTITIONS, is_past=False)
-                lives, silence = measure_live(engine, log, feed)
-                results.lives.extend(lives)
-                results.silences.append(silence)
+                rows, silence = measure_live(engine, log, feed)
+                lives += rows
+                silences.append(silence)
             if chosen.drain:
-                drained = measure_drain(engine, backlog, WINDOW_MS, chosen.within)
-                results.drains.append(drained)
-
-
-def report(chosen: argparse.Namespace, results: Results) -> None:
-    """Print the tables."""
-    print_rows("Live, from a window's end to its last message", results.lives)
-    print_rows("Afterwards, in silence", results.silences)
-    title = f"A backlog of {chosen.backlog:,} trades recorded at {chosen.recorded:,}/s"
-    print_rows(title, results.drains)
-    print(f"\nMachine: {describe_machine()}; the others on {java_version()}")
+                drains.append(measure_drain(engine, backlog, chosen.within))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -104,9 +93,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--warmup", type=float, default=8, help="s before them")
     parser.add_argument("--drain", action=switch, default=True, help="the backlog")
     parser.add_argument("--backlog", type=int, default=2_000_000, help="trades")
-    parser.add_argument(
-        "--recorded", type=int, default=50_000, help="trades/s of the backlog"
-    )
+    parser.add_argument("--recorded", type=int, default=50_000, help="trades/s of it")
     parser.add_argument("--within", type=float, default=300, help="longest drain, s")
     return parser.parse_args()
 

@@ -10,13 +10,14 @@ busy time is printed.
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Sequence
 from random import Random
 from statistics import median
 
 import psutil
-from machine import end_on_signals, percentile
+from machine import Row, end_on_signals, percentile, print_rows
 from pinned_gateway import INSTRUMENTS, WINDOW_S, Bench, Stretch, pin, started
 from send_floor import measure_floor
 
@@ -30,11 +31,7 @@ NEVER_S = 3_600.0
 STORM = 10_000
 CUT_WITHIN_S = 5.0
 IDLE_S = 30.0
-HEAD = """ms from the publish; the last client of a window: median and worst window
-
-| case | first | p50 | p99 | last | worst last | KB a frame \
-| frames/s of a gateway core | us a frame | clients' core busy |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+SIZE = "KB a frame"
 
 
 def main() -> None:
@@ -44,32 +41,19 @@ def main() -> None:
     parser.add_argument("--clients", default="1000,5000,15000", help="for o, a and c")
     parser.add_argument("--windows", type=int, default=10, help="of each case")
     parser.add_argument("--asgi", action="store_true", help="write through ASGI")
-    parser.add_argument(
-        "--groups",
-        type=int,
-        default=0,
-        help="of o and a: windows with figures of so many groups, which nobody holds, "
-        "beside windows without",
-    )
+    parser.add_argument("--groups", type=int, default=0, help="of o and a, as well")
     arguments = parser.parse_args()
     end_on_signals()
     counts = [int(count) for count in arguments.clients.split(",")]
     cases, windows = set(arguments.cases), arguments.windows
     traded = Random(1).sample(INSTRUMENTS, 900)
-    idle: list[tuple[int, float, float, float, float]] = []
+    rows: list[Row] = []
+    idle: list[Row] = []
     storm = ""
-    print(f"Machine: {describe_machine()}\n\n{HEAD}")
     for count in counts if cases & {"a", "c", "o"} else []:
-        frame_bytes: list[int] = []
+        frame_kb: list[float] = []
         with started(writes_directly=not arguments.asgi) as bench:
-            empty = bench.memory()
-            bench.longest_collection_s()
-            bench.connect(Audience(count))
-            each_kib = (bench.memory() - empty) / count / 1_024
-            joining_s = bench.longest_collection_s()
-            share = idle_share(bench)
-            idle_s = bench.longest_collection_s()
-            idle.append((count, each_kib, share, joining_s * 1e3, idle_s * 1e3))
+            idle.append(connect_idle(bench, count))
             both = {"o": traded, "a": INSTRUMENTS}
             for number, case in enumerate(sorted(cases & both.keys(), reverse=True)):
                 if number:
@@ -77,30 +61,31 @@ def main() -> None:
                     bench.connect(Audience(count))
                 changed = f"{len(both[case]):,} instruments changed"
                 name = f"{case}: {count:,} clients, {changed}"
-                frame_bytes.append(measure(bench, name, both[case], windows))
+                rows.append(measure(bench, name, both[case], windows))
+                frame_kb.append(float(rows[-1][SIZE]))
                 if arguments.groups:
                     bench.connect(Audience(count))
                     bench.groups = arguments.groups
                     name += f", {bench.groups} groups"
-                    measure(bench, name, both[case], windows)
+                    rows.append(measure(bench, name, both[case], windows))
                     bench.groups = 0
-        for size in frame_bytes:
-            print_floor(count, size, windows)
+        rows += [floor_of(count, round(size * 1e3), windows) for size in frame_kb]
     for count in (200, 1_000) if "b" in cases else ():
         with started(writes_directly=not arguments.asgi) as bench:
             bench.connect(Audience(count, {"market": 1}))
             name = f"b: {count:,} clients, `*`, 900 instruments a window"
-            measure(bench, name, traded, windows)
+            rows.append(measure(bench, name, traded, windows))
     if "e" in cases:
         with started(writes_directly=not arguments.asgi) as bench:
             bench.connect(Audience(4_500))
-            measure(bench, "e: 4,500 clients, nobody else", INSTRUMENTS, windows)
+            name = "e: 4,500 clients, nobody else"
+            rows.append(measure(bench, name, INSTRUMENTS, windows))
             tenth: dict[Kind, float] = {"watch": 9, "stalled": 1}
             bench.connect(
                 Audience(5_000, tenth, stall_s=NEVER_S, slow_watch_market=False)
             )
             name = "e: the same beside 500 that read nothing"
-            measure(bench, name, INSTRUMENTS, windows)
+            rows.append(measure(bench, name, INSTRUMENTS, windows))
     if "p" in cases:
         with (
             started(writes_directly=not arguments.asgi) as bench,
@@ -110,25 +95,22 @@ def main() -> None:
             pin(1, audience.pids[0])
             psutil.Process(audience.pids[0]).nice(19)
             bench.connect(Audience(5_000))
-            measure(bench, "p: 5,000 clients, nobody else", INSTRUMENTS, windows)
+            name = "p: 5,000 clients, nobody else"
+            rows.append(measure(bench, name, INSTRUMENTS, windows))
             bench.connect(Audience(5_000))
             audience.join(polling_members(), within_s=WINDOW_S)
             name = "p: the same beside an audience that polls"
-            measure(bench, name, INSTRUMENTS, windows)
+            rows.append(measure(bench, name, INSTRUMENTS, windows))
     if "d" in cases:
         with started(writes_directly=not arguments.asgi) as bench:
             storm = measure_storm(bench, STORM)
+    title = "ms from the publish; the last client: median and worst window"
+    print_rows(title, rows)
     if "c" in cases:
-        print(
-            "\n| c: idle clients | KiB of gateway memory each | of its core | longest "
-            "collection as they came, ms | then, ms |"
-            "\n| ---: | ---: | ---: | ---: | ---: |"
-        )
-        for count, kib, share, joining_ms, idle_ms in idle:
-            stops = f"{joining_ms:.0f} | {idle_ms:.0f}"
-            print(f"| {count:,} | {kib:.1f} | {share:.1%} | {stops} |")
+        print_rows("Idle clients; the longest collections of the gateway, ms", idle)
     if storm:
         print(f"\n{storm}")
+    print(f"\nMachine: {describe_machine()}")
 
 
 def polling_members() -> list[Member]:
@@ -143,12 +125,12 @@ def polling_members() -> list[Member]:
     ]
 
 
-def measure(bench: Bench, name: str, isins: Sequence[str], windows: int) -> int:
-    """Publish windows, the first for warming up; print what became of the others.
+def measure(bench: Bench, name: str, isins: Sequence[str], windows: int) -> Row:
+    """Publish windows, the first for warming up; return what became of the others.
 
-    Returns the size of a frame. Raises SystemExit if a promise was broken, or a client
-    did not get a window.
+    Raises SystemExit if a promise was broken, or a client did not get a window.
     """
+    print(name, file=sys.stderr, flush=True)
     bench.publish(isins, 1)
     bench.clients.ticks()
     stretch = Stretch()
@@ -158,34 +140,49 @@ def measure(bench: Bench, name: str, isins: Sequence[str], windows: int) -> int:
     together = [time_ms for window in times_ms for time_ms in window]
     lasts = [window[-1] for window in times_ms]
     gateway_s = sum(stretch.gateway_s)
-    print(
-        f"| {name} | {median(window[0] for window in times_ms):.0f} "
-        f"| {percentile(together, 0.5):.0f} | {percentile(together, 0.99):.0f} "
-        f"| {median(lasts):.0f} | {max(lasts):.0f} "
-        f"| {seen.bytes / seen.frames / 1e3:.1f} "
-        f"| {len(together) / gateway_s:,.0f} | {gateway_s / len(together) * 1e6:.1f} "
-        f"| {stretch.clients_s / (windows * WINDOW_S):.0%} |",
-        flush=True,
-    )
-    return round(seen.bytes / seen.frames)
+    return {
+        "case": name,
+        "first": f"{median(window[0] for window in times_ms):.0f}",
+        "p50": f"{percentile(together, 0.5):.0f}",
+        "p99": f"{percentile(together, 0.99):.0f}",
+        "last": f"{median(lasts):.0f}",
+        "worst last": f"{max(lasts):.0f}",
+        SIZE: f"{seen.bytes / seen.frames / 1e3:.1f}",
+        "frames/s of a gateway core": f"{len(together) / gateway_s:,.0f}",
+        "us a frame": f"{gateway_s / len(together) * 1e6:.1f}",
+        "clients' core busy": f"{stretch.clients_s / (windows * WINDOW_S):.0%}",
+    }
 
 
-def print_floor(count: int, size: int, windows: int) -> None:
-    """Print what a loop that only writes takes for frames of this size."""
+def floor_of(count: int, size: int, windows: int) -> Row:
+    """Return what a loop that only writes takes for frames of this size."""
     floor = measure_floor(count, size, windows)
-    print(
-        f"| floor: {count:,} sockets, a loop that only writes "
-        f"| | | | {floor.last_ms:.0f} | | {size / 1e3:.1f} "
-        f"| {1e6 / floor.us_each:,.0f} | {floor.us_each:.1f} | |",
-        flush=True,
-    )
+    name = f"floor: {count:,} sockets, a loop that only writes"
+    cells = ("", "", "", f"{floor.last_ms:.0f}", "", f"{size / 1e3:.1f}")
+    names = ("case", "first", "p50", "p99", "last", "worst last", SIZE)
+    return dict(zip(names, (name, *cells), strict=True)) | {
+        "frames/s of a gateway core": f"{1e6 / floor.us_each:,.0f}",
+        "us a frame": f"{floor.us_each:.1f}",
+        "clients' core busy": "",
+    }
 
 
-def idle_share(bench: Bench) -> float:
-    """Return what the gateway uses of its core while nothing is published."""
+def connect_idle(bench: Bench, count: int) -> Row:
+    """Connect clients; return what they cost while nothing is published."""
+    empty = bench.memory()
+    bench.longest_collection_s()
+    bench.connect(Audience(count))
+    each_kib = (bench.memory() - empty) / count / 1_024
+    joining_s = bench.longest_collection_s()
     busy_s = bench.busy_s()
     time.sleep(IDLE_S)
-    return (bench.busy_s() - busy_s) / IDLE_S
+    return {
+        "clients": f"{count:,}",
+        "KiB of gateway memory each": f"{each_kib:.1f}",
+        "of its core": f"{(bench.busy_s() - busy_s) / IDLE_S:.1%}",
+        "as they came": f"{joining_s * 1e3:.0f}",
+        "then": f"{bench.longest_collection_s() * 1e3:.0f}",
+    }
 
 
 def measure_storm(bench: Bench, count: int) -> str:

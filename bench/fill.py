@@ -8,6 +8,7 @@ wait for whoever reads the log.
 
 import re
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 import redis
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from machine import NAMESPACE, Server
+from machine import NAMESPACE, Server, child
 
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.instrument_list import InstrumentList
@@ -316,16 +317,7 @@ def running_log(
         settings = {"TICKTHROTTLE_PARTITIONS": str(partitions)}
         yield Log(str(server.port), partitions, settings, is_past)
         return
-    with running_topic(server.folder, partitions, is_past=is_past) as log:
-        yield log
-
-
-@contextmanager
-def running_topic(
-    folder: Path, partitions: int, *, is_past: bool = False
-) -> Iterator[Log]:
-    """Start a Kafka broker that keeps its files in a folder; yield an empty topic."""
-    with running_broker(folder) as servers:
+    with running_broker(server.folder) as servers:
         yield create_topic(servers, TOPIC, partitions, is_past=is_past)
 
 
@@ -334,19 +326,15 @@ def running_broker(folder: Path) -> Iterator[str]:
     """Start a Kafka broker that keeps its files in a folder; yield its address."""
     port = free_port()
     # A process, as `make kafka` starts it: a benchmark has no need of the tests.
-    serve = ["-m", "tests.kafka_broker.serve", "--port", str(port), "--heap-mb", "1024"]
-    broker = subprocess.Popen(
-        [sys.executable, *serve, "--state-dir", str(folder)],
+    with child(
+        *(sys.executable, "-m", "tests.kafka_broker.serve", "--port", str(port)),
+        *("--heap-mb", "1024", "--state-dir", str(folder)),
+        ends_by=signal.SIGTERM,
         cwd=Path(__file__).parents[1],
-        stdin=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-    )
-    try:
+    ):
         yield f"127.0.0.1:{port}"
-    finally:
-        broker.terminate()
-        broker.wait()
 
 
 def create_topic(servers: str, name: str, partitions: int, *, is_past: bool) -> Log:

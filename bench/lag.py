@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from fill import running_topic
+from fill import TOPIC, create_topic, running_broker
 from machine import end_on_signals, memory_by_name, print_table, read_batches
 from rich.console import Console
 
@@ -85,11 +85,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=900, help="trades per second")
     parser.add_argument("--trade-log", choices=["redis", "kafka"], default="redis")
     parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument(
-        "--archive",
-        action="store_true",
-        help="archive to files meanwhile",
-    )
+    parser.add_argument("--archive", action="store_true", help="to files, meanwhile")
     parser.add_argument("--analytics", default="off", help="bars,movers: beside it")
     return parser.parse_args()
 
@@ -102,8 +98,9 @@ def trade_log(arguments: argparse.Namespace) -> Iterator[dict[str, str]]:
         return
     with (
         tempfile.TemporaryDirectory(prefix="lag-") as folder,
-        running_topic(Path(folder), arguments.partitions) as log,
+        running_broker(Path(folder)) as servers,
     ):
+        log = create_topic(servers, TOPIC, arguments.partitions, is_past=False)
         yield log.settings
 
 

@@ -1,5 +1,6 @@
 """What benchmarks share: tables, a server, a job."""
 
+import multiprocessing
 import os
 import shutil
 import signal
@@ -10,6 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +26,6 @@ from cli.local.valkey import valkey_command, wait_for_server
 from ingest.process.ports import free_port
 from ingest.redis_keys import Keys
 from loadtest.figures.percentiles import nearest_rank
-from loadtest.judge import books
-from throttle.audit.published import PublishedHistory
-from throttle.contract.ledger import Ledger
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -39,19 +40,21 @@ def percentile(values: Sequence[float], share: float) -> float:
     return nearest_rank(sorted(values), round(1_000 * share))
 
 
-def print_table(title: str, rows: Iterable[tuple[str, Sequence[float]]]) -> None:
-    """Print p50, p90, p99 and max of each row as a Markdown table, milliseconds."""
-    print(
-        f"\n{title}\n\n"
-        "| ms | p50 | p90 | p99 | max |\n| --- | ---: | ---: | ---: | ---: |"
-    )
-    for name, values in rows:
-        cells = [percentile(values, s) for s in (0.5, 0.9, 0.99)] + [max(values)]
-        print(f"| {name} | " + " | ".join(f"{cell:.0f}" for cell in cells) + " |")
-
-
 Row = dict[str, str]
 """A row of a table by the heads of its columns."""
+
+
+def print_table(title: str, rows: Iterable[tuple[str, Sequence[float]]]) -> None:
+    """Print p50, p90, p99 and max of each row, milliseconds."""
+    shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+    print_rows(
+        title,
+        [
+            {"ms": name}
+            | {head: f"{percentile(values, s):.0f}" for head, s in shares.items()}
+            for name, values in rows
+        ],
+    )
 
 
 def print_rows(title: str, rows: Sequence[Row]) -> None:
@@ -63,57 +66,72 @@ def print_rows(title: str, rows: Sequence[Row]) -> None:
         print(f"| {' | '.join(row.values())} |")
 
 
+@contextmanager
+def child(
+    *command: str, ends_by: signal.Signals = signal.SIGKILL, **options: Any
+) -> Iterator["subprocess.Popen[Any]"]:
+    """Run a program within the block; what it prints goes nowhere, but for errors."""
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+    with subprocess.Popen(command, **(quiet | options)) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(ends_by)
+
+
+@contextmanager
+def spawned(
+    target: Callable[..., None], *arguments: Any
+) -> Iterator[tuple[Connection, BaseProcess]]:
+    """Call a function in a process of its own within the block, with a pipe first."""
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=target, args=(theirs, *arguments))
+    process.start()
+    try:
+        yield ours, process
+    finally:
+        process.kill()
+        process.join()
+
+
+@dataclass(frozen=True)
 class Server:
     """An embedded server, empty, on loopback, with a folder for it and its job."""
 
-    def __init__(self, pid: int, port: int, folder: Path) -> None:
-        self.pid = pid
-        self.port = port
-        self.folder = folder
-        self.url = f"redis://127.0.0.1:{port}/0"
-        self.client = redis.Redis.from_url(self.url)
+    pid: int
+    port: int
+    folder: Path
+    url: str
+    client: redis.Redis
 
 
 @contextmanager
 def running_server() -> Iterator[Server]:
     """Start a server in a folder of its own; end it and remove the folder."""
     port = free_port()
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        process = subprocess.Popen(
-            valkey_command(port, Path(folder)),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            # A terminal's Ctrl-C is for the benchmark, which then ends the server.
-            start_new_session=True,
-        )
-        try:
-            server = Server(process.pid, port, Path(folder))
-            if wait_for_server(server.url, within_s=10) is None:
-                raise SystemExit(f"no server on port {port}")
-            with server.client:
-                yield server
-        finally:
-            process.kill()
-            process.wait()
+    url = f"redis://127.0.0.1:{port}/0"
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as name,
+        # A terminal's Ctrl-C is for the benchmark, which then ends the server.
+        child(*valkey_command(port, Path(name)), start_new_session=True) as process,
+        redis.Redis.from_url(url) as client,
+    ):
+        if wait_for_server(url, within_s=10) is None:
+            raise SystemExit(f"no server on port {port}")
+        yield Server(process.pid, port, Path(name), url, client)
 
 
 class Program(ChildProcess):
     """A program that runs; ``events`` are the lines of its log, in their order."""
 
     def __init__(
-        self,
-        name: str,
-        command: Sequence[str],
-        folder: Path,
-        environment: dict[str, str],
+        self, name: str, command: Sequence[str], folder: Path, settings: dict[str, str]
     ) -> None:
         self.events: list[dict[str, Any]] = []
+        log = folder / f"{name}.log"
         super().__init__(
-            name,
-            command,
-            environment,
-            folder / f"{name}.log",
-            lambda _, fields: self.events.append(fields),
+            name, command, settings, log, lambda _, fields: self.events.append(fields)
         )
 
     def wait_for(self, event: str, within_s: float) -> None:
@@ -175,43 +193,33 @@ def starting_job(
 @contextmanager
 def feeding(server: Server, rate: int) -> Iterator[None]:
     """Run a simulated market within the block."""
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "tickthrottle", "simulate"),
-            *("--rate", str(rate), "--redis-url", server.url),
-        ],
-        stdout=subprocess.DEVNULL,
+    with child(
+        *(sys.executable, "-m", "tickthrottle", "simulate"),
+        *("--rate", str(rate), "--redis-url", server.url),
+        ends_by=signal.SIGTERM,
         stderr=subprocess.DEVNULL,
-    )
-    try:
+    ):
         yield
-    finally:
-        process.terminate()
-        process.wait()
 
 
 @contextmanager
 def running_everything(
     *options: str,
-) -> Iterator[tuple["subprocess.Popen[bytes]", int, int]]:
+) -> Iterator[tuple["subprocess.Popen[Any]", int, int]]:
     """Run the whole pipeline in a folder of its own; yield it and its two ports."""
     port, operators_port = free_port(), free_port()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        run = subprocess.Popen(
-            [sys.executable, "-m", "tickthrottle", "run", *options],
-            stdout=subprocess.DEVNULL,
-            env={
-                **os.environ,
-                "TICKTHROTTLE_PORT": str(port),
-                "TICKTHROTTLE_OPERATORS_PORT": str(operators_port),
-                "TICKTHROTTLE_STATE_DIR": folder,
-            },
-        )
-        try:
+        settings = {
+            "TICKTHROTTLE_PORT": str(port),
+            "TICKTHROTTLE_OPERATORS_PORT": str(operators_port),
+            "TICKTHROTTLE_STATE_DIR": folder,
+        }
+        with child(
+            *(sys.executable, "-m", "tickthrottle", "run", *options),
+            ends_by=signal.SIGINT,
+            env={**os.environ, **settings},
+        ) as run:
             yield run, port, operators_port
-        finally:
-            run.send_signal(signal.SIGINT)
-            run.wait()
 
 
 def memory_by_name(processes: Iterable[Named]) -> Counter[str]:
@@ -224,30 +232,22 @@ def memory_by_name(processes: Iterable[Named]) -> Counter[str]:
     return used
 
 
-class PeakMemory:
-    """The most that server, job and the parts of the job used: bytes, PSS."""
-
-    def __init__(self, server: Server, job: Program) -> None:
-        self.most: Counter[str] = Counter()
-        self._server = members("server", server.pid)
-        self._job = job
-
-    def note(self) -> None:
-        """Take in what they use now."""
-        used = memory_by_name([*self._server, *job_family("", self._job.group)])
-        used["job"] = used.total() - used["server"]
-        self.most |= used
+def memory_of(server: Server, job: Program) -> Counter[str]:
+    """Return the bytes (PSS) of the server, the job, and each part of the job."""
+    parts = [*members("server", server.pid), *job_family("", job.group)]
+    used = memory_by_name(parts)
+    used["job"] = used.total() - used["server"]
+    return used
 
 
 def read_batches(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return each batch that a job has logged, with Spark's own figures of it."""
     batches: dict[int, dict[str, Any]] = {}
     progress: dict[int, dict[str, Any]] = {}
+    by_event = {"batch": batches, "progress": progress}
     for fields in events:
-        if fields.get("event") == "batch":
-            batches[fields["batch"]] = fields
-        elif fields.get("event") == "progress":
-            progress[fields["batch"]] = fields
+        if fields.get("event") in by_event:
+            by_event[fields["event"]][fields["batch"]] = fields
     return [{**progress.get(number, {}), **batches[number]} for number in batches]
 
 
@@ -269,29 +269,3 @@ def running_chromium() -> Iterator["Browser"]:
 def end_on_signals() -> None:
     """Let SIGTERM end the benchmark as Ctrl-C does: with everything it started."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-
-
-def wait_for_books(
-    server: Server,
-    job: Program,
-    after_ms: int,
-    within_s: float,
-    meanwhile: Callable[[], None] = lambda: None,
-) -> Ledger:
-    """Wait until the books reach past a time and were compared with the log there.
-
-    ``meanwhile`` is called again and again. Raises SystemExit when it takes too long,
-    or when the job ends before.
-    """
-
-    def pause(_: float) -> None:
-        job.check_runs()
-        meanwhile()
-        time.sleep(0.3)
-
-    ledger = books.wait_for_books(
-        PublishedHistory(server.client, NAMESPACE), JOB, after_ms + 1, within_s, pause
-    )
-    if ledger is None or (ledger.checked_ms or 0) <= after_ms:
-        raise SystemExit(f"the job did not get to {after_ms} within {within_s:g} s")
-    return ledger

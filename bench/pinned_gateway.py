@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from logging import ERROR
+from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import Synchronized
 from typing import Any
 from zlib import crc32
 
 import psutil
 import structlog
-from machine import KEYS, Server, running_server
+from machine import KEYS, Server, running_server, spawned
 
 from gateway.server import listen
 from gateway.settings import GatewaySettings
@@ -36,6 +37,11 @@ from throttle.contract.trade_order import encode_version
 
 LISTING = Simulator().listing()
 INSTRUMENTS = sorted(instrument.isin for instrument in LISTING)
+NO_LIMITS = {
+    **dict.fromkeys(("max_clients", "max_clients_per_address"), 20_000),
+    **dict.fromkeys(("max_connections", "max_connections_per_address"), 20_000),
+    **{"requests_per_second": 20_000, "rows_per_second": 10_000_000},
+}
 WINDOW_S = 2.0
 WINDOW_MS = 2_000
 EPOCH = "bench"
@@ -213,29 +219,19 @@ def started(*, writes_directly: bool = True, **settings: Any) -> Iterator[Bench]
     spawn = multiprocessing.get_context("spawn")
     with running_server() as server:
         port, operators_port = free_port(), free_port()
-        most = {"max_clients": 20_000, "max_clients_per_address": 20_000}
-        most |= {"requests_per_second": 20_000, "rows_per_second": 10_000_000}
-        most |= dict.fromkeys(
-            ("max_connections", "max_connections_per_address"), 20_000
-        )
         own = {"port": port, "operators_port": operators_port, "log_level": "warning"}
-        chosen = {**most, **own, "redis_url": server.url, **settings}
+        chosen = {**NO_LIMITS, **own, "redis_url": server.url, **settings}
         longest_s = spawn.Value("d", 0.0)
-        gateway = spawn.Process(
-            target=_serve, args=(writes_directly, chosen, longest_s)
-        )
-        gateway.start()
-        try:
-            with crowd([Target("127.0.0.1", port)], processes=1) as clients:
-                pin(1, clients.pids[0])
-                process = psutil.Process(gateway.pid)
-                bench = Bench(server, port, process, clients, longest_s)
-                _wait_listening(process, port)
-                bench.publish(INSTRUMENTS, 1)
-                yield bench
-        finally:
-            gateway.kill()
-            gateway.join()
+        with (
+            spawned(_serve, writes_directly, chosen, longest_s) as (_, gateway),
+            crowd([Target("127.0.0.1", port)], processes=1) as clients,
+        ):
+            pin(1, clients.pids[0])
+            process = psutil.Process(gateway.pid)
+            bench = Bench(server, port, process, clients, longest_s)
+            _wait_listening(process, port)
+            bench.publish(INSTRUMENTS, 1)
+            yield bench
 
 
 def pin(core: int, pid: int = 0) -> None:
@@ -246,7 +242,10 @@ def pin(core: int, pid: int = 0) -> None:
 
 
 def _serve(
-    writes_directly: bool, chosen: dict[str, Any], longest_s: "Synchronized[float]"
+    _: Connection,
+    writes_directly: bool,
+    chosen: dict[str, Any],
+    longest_s: "Synchronized[float]",
 ) -> None:
     pin(0)
     began_s = 0.0

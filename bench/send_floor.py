@@ -3,17 +3,17 @@
 The loop is Python's ``os.write``; what it costs beside the system call is 0.2 us.
 """
 
-import multiprocessing
 import os
 import selectors
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
 from statistics import median
 from typing import NamedTuple
 
+from machine import spawned
 from pinned_gateway import pin
 
 from ingest.process.descriptors import raise_descriptor_limit
@@ -33,33 +33,20 @@ class Floor(NamedTuple):
 def reading(count: int) -> Iterator[list[socket.socket]]:
     """Yield the near ends of so many loopback connections; all is read on core 1."""
     raise_descriptor_limit()
-    spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    reader = spawn.Process(target=_read, args=(theirs, count))
-    reader.start()
-    near: list[socket.socket] = []
-    try:
+    with spawned(_read, count) as (ours, _), ExitStack() as stack:
         address = ours.recv()
-        near += [socket.create_connection(address) for _ in range(count)]
+        near = [
+            stack.enter_context(socket.create_connection(address)) for _ in range(count)
+        ]
+        # All are accepted.
         ours.recv()
         yield near
-    finally:
-        for each in near:
-            each.close()
-        reader.kill()
-        reader.join()
 
 
 def measure_floor(count: int, size: int, rounds: int) -> Floor:
     """Write ``size`` bytes to each of ``count`` connections, from core 0."""
-    spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    writer = spawn.Process(target=_measure, args=(theirs, count, size, rounds))
-    writer.start()
-    try:
+    with spawned(_measure, count, size, rounds) as (ours, _):
         return Floor(*ours.recv())
-    finally:
-        writer.join()
 
 
 def _measure(results: Connection, count: int, size: int, rounds: int) -> None:

@@ -10,7 +10,8 @@ machine. Ends with exit code 1 if the ledger does not balance.
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -18,19 +19,23 @@ from fill import Log, load_table, running_log
 from machine import (
     JOB,
     NAMESPACE,
-    PeakMemory,
     Program,
+    Row,
     Server,
     end_on_signals,
+    memory_of,
     percentile,
+    print_rows,
     read_batches,
     running_job,
     running_server,
-    wait_for_books,
 )
 
+from loadtest.judge import books
 from loadtest.judge.following import Follower, following
 from loadtest.system.machine import describe_machine
+from throttle.audit.published import PublishedHistory
+from throttle.contract.ledger import Ledger
 from throttle.settings import ThrottleSettings
 
 DEFAULTS = ThrottleSettings.model_construct()
@@ -59,17 +64,19 @@ def main() -> None:
     end_on_signals()
     problems: list[str] = []
     if chosen.drain:
-        columns = []
+        columns = {}
         for recorded in chosen.recorded:
             trades = min(chosen.backlog, recorded * LONGEST_RECORDING_S)
             column, ledger_problems = drain(trades, recorded, chosen)
-            columns.append(column)
+            columns[f"{recorded:,}/s"] = column
             problems += ledger_problems
-        print(f"\nA backlog of {chosen.instruments:,} instruments, worked off\n")
-        for name in columns[0]:
-            print(f"| {name} | {' | '.join(column[name] for column in columns)} |")
-            if name == "recorded at":
-                print(f"| --- |{' ---: |' * len(columns)}")
+        title = f"A backlog of {chosen.instruments:,} instruments, worked off"
+        names = next(iter(columns.values()))
+        figures = (
+            {of: column[name] for of, column in columns.items()} for name in names
+        )
+        rows = zip(names, figures, strict=True)
+        print_rows(title, [{"recorded at": name} | row for name, row in rows])
     if chosen.live:
         problems += go_live(chosen)
     print(f"\nMachine: {describe_machine()}")
@@ -114,7 +121,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def drain(
     trades: int, recorded: int, chosen: argparse.Namespace
-) -> tuple[dict[str, str], list[str]]:
+) -> tuple[Row, list[str]]:
     """Fill a log and run the job on it; return a column of figures, and problems."""
     with (
         running_server() as server,
@@ -128,8 +135,13 @@ def drain(
         if chosen.table:
             load_table(server.client, NAMESPACE, chosen.instruments)
         with running_job(server, **trade_log.settings) as job:
-            memory = PeakMemory(server, job)
-            ledger = wait_for_books(server, job, last_ms, 1_800, memory.note)
+            memory: Counter[str] = Counter()
+
+            def note() -> None:
+                nonlocal memory
+                memory |= memory_of(server, job)
+
+            ledger = wait_for_books(server, job, last_ms, 1_800, note)
             # A batch's own line comes before Spark's, that one a moment later.
             time.sleep(2 * WINDOW_MS / 1_000)
             batches = read_batches(list(job.events))
@@ -139,10 +151,12 @@ def drain(
     problems = ledger.problems()
     if ledger.total.read != trades:
         problems.append(f"{trades} trades in the log, {ledger.total.read} were read")
-    seconds, stages = seconds_of(batches), time_by_stage(batches)
+    # From the first batch's start until the last was published.
+    ended_ms = batches[-1]["window"] + batches[-1]["lag_ms"]
+    seconds = float(ended_ms - start_ms(batches[0])) / 1_000
+    stages = time_by_stage(batches)
     parts = ("driver", "JVM", "worker", "job", "server")
     return {
-        "recorded at": f"{recorded:,}/s",
         "trades": f"{trades:,}",
         "windows": f"{sum(batch['windows'] for batch in batches):,}",
         "batches": f"{len(batches)}",
@@ -152,14 +166,8 @@ def drain(
             f"{title}, of the time": f"{spent / sum(stages.values()):.1%}"
             for title, spent in stages.items()
         },
-        **{f"peak {p}, MiB (PSS)": f"{memory.most[p] / 2**20:.0f}" for p in parts},
+        **{f"peak {p}, MiB (PSS)": f"{memory[p] / 2**20:.0f}" for p in parts},
     }, problems
-
-
-def seconds_of(batches: Sequence[dict[str, Any]]) -> float:
-    """Return the time from the first batch's start until the last was published."""
-    last = batches[-1]
-    return float(last["window"] + last["lag_ms"] - start_ms(batches[0])) / 1_000
 
 
 def start_ms(batch: dict[str, Any]) -> float:
@@ -196,7 +204,9 @@ def go_live(chosen: argparse.Namespace) -> list[str]:
         if chosen.table:
             load_table(server.client, NAMESPACE, chosen.instruments)
         job = stack.enter_context(running_job(server, **trade_log.settings))
-        warm_up(server, trade_log, job, chosen)
+        # A job's first windows take longer.
+        trade_log.feed(chosen.rates[0], chosen.seconds / 2, chosen.instruments)
+        wait_until_live(server, job)
         with following(server.url, NAMESPACE, JOB, WINDOW_MS) as published:
             for rate in chosen.rates:
                 on_time, ended_ms = run_step(trade_log, published, rate, chosen)
@@ -205,14 +215,6 @@ def go_live(chosen: argparse.Namespace) -> list[str]:
                     break
                 wait_until_live(server, job)
     return ledger.problems()
-
-
-def warm_up(
-    server: Server, trade_log: Log, job: Program, chosen: argparse.Namespace
-) -> None:
-    """Feed a while at the first rate: a job's first windows take longer."""
-    trade_log.feed(chosen.rates[0], chosen.seconds / 2, chosen.instruments)
-    wait_until_live(server, job)
 
 
 def run_step(
@@ -245,6 +247,31 @@ def run_step(
 def wait_until_live(server: Server, job: Program) -> None:
     """Wait until the job has published every window that has ended."""
     wait_for_books(server, job, int(time.time() * 1_000), within_s=60)
+
+
+def wait_for_books(
+    server: Server,
+    job: Program,
+    after_ms: int,
+    within_s: float,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Ledger:
+    """Wait until the books reach past a time and were compared with the log there.
+
+    ``meanwhile`` is called again and again. Raises SystemExit when it takes too long,
+    or when the job ends before.
+    """
+
+    def pause(_: float) -> None:
+        job.check_runs()
+        meanwhile()
+        time.sleep(0.3)
+
+    past = PublishedHistory(server.client, NAMESPACE)
+    ledger = books.wait_for_books(past, JOB, after_ms + 1, within_s, pause)
+    if ledger is None or (ledger.checked_ms or 0) <= after_ms:
+        raise SystemExit(f"the job did not get to {after_ms} within {within_s:g} s")
+    return ledger
 
 
 if __name__ == "__main__":

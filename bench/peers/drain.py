@@ -1,13 +1,12 @@
 """One engine on a topic that is full: how fast the backlog is worked off."""
 
 import time
-from collections.abc import Sequence
 
 from machine import Row, running_server
 
 from bench.peers.comparison import compare
 from bench.peers.listener import Listener, listening
-from bench.peers.messages import Received, arrivals, rows_of
+from bench.peers.messages import WINDOW_MS, Received, arrivals, rows_of
 from bench.peers.meter import metered
 from bench.peers.running import CHANNELS, Running, running
 from bench.peers.topics import Backlog
@@ -18,11 +17,8 @@ SETTLE_WINDOWS = 3
 _ASK_EVERY_S = 0.1
 
 
-def measure_drain(
-    engine: str, backlog: Backlog, window_ms: int, within_s: float
-) -> Row:
+def measure_drain(engine: str, backlog: Backlog, within_s: float) -> Row:
     """Run an engine on a backlog until a subscriber has its last window."""
-    target_ms = max(backlog.expected.newest)
     with (
         running_server() as server,
         listening(server.port, server.folder, *CHANNELS) as listener,
@@ -32,8 +28,10 @@ def measure_drain(
             running(engine, server, backlog.log) as run,
             metered(run.program.group) as meter,
         ):
-            received, ended_ms = _wait(run, listener, target_ms, window_ms, within_s)
-            time.sleep(SETTLE_WINDOWS * window_ms / 1_000)
+            received, ended_ms = _wait(
+                run, listener, max(backlog.expected.newest), within_s
+            )
+            time.sleep(SETTLE_WINDOWS * WINDOW_MS / 1_000)
             began_ms = run.began_ms()
             received += listener.news()
             rows = rows_of(run.rows(received))
@@ -61,26 +59,16 @@ def measure_drain(
 
 
 def _wait(
-    run: Running,
-    listener: Listener,
-    target_ms: int,
-    window_ms: int,
-    within_s: float,
+    run: Running, listener: Listener, target_ms: int, within_s: float
 ) -> tuple[list[Received], float]:
     """Wait for a window; return what has come, and when that window was whole."""
     received: list[Received] = []
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         received += listener.news()
-        times = _times_of(received, target_ms, window_ms)
+        times = arrivals(received).get(target_ms, ())
         if len(times) >= run.parts:
             return received, max(times)
         run.program.check_runs()
         time.sleep(_ASK_EVERY_S)
     raise SystemExit(f"the backlog was not worked off within {within_s:g} s")
-
-
-def _times_of(
-    received: Sequence[Received], target_ms: int, window_ms: int
-) -> Sequence[float]:
-    return arrivals(received, window_ms).get(target_ms, ())

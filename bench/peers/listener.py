@@ -3,15 +3,16 @@
 What reads messages in the process that feeds would be late whenever the feed works.
 """
 
+import signal
 import struct
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import redis
+from machine import spawned
 
 from bench.peers.messages import Received
 
@@ -46,37 +47,26 @@ class Listener:
 def listening(port: int, folder: Path, *channels: str) -> Iterator[Listener]:
     """Subscribe to channels of a server on loopback for as long as the block runs."""
     file = folder / "messages"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench.peers.listener", str(port), str(file), *channels],
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        if process.stdout is None or not process.stdout.readline():
-            raise SystemExit("the subscriber does not start")
+    with spawned(_write_down, port, file, channels) as (ready, _):
+        ready.recv()
         with redis.Redis(port=port) as client:
             # One that is behind for a moment is no fault of the engine.
             client.config_set("client-output-buffer-limit", "pubsub 0 0 0")
         yield Listener(file)
-    finally:
-        process.kill()
-        process.communicate()
 
 
-def write_down(port: int, file: Path, channels: list[str]) -> None:
+def _write_down(ready: Connection, port: int, file: Path, channels: list[str]) -> None:
     """Subscribe and write down every message, without end."""
+    # A terminal's Ctrl-C is for the benchmark.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with redis.Redis(port=port) as client, file.open("wb") as out:
         subscription = client.pubsub(ignore_subscribe_messages=True)
         subscription.subscribe(*channels)
         # The server has answered each of them.
         for _ in channels:
             subscription.get_message(timeout=10)
-        print("listening", flush=True)
+        ready.send(None)
         for message in subscription.listen():
             data = message["data"]
             out.write(_HEAD.pack(time.time() * 1_000, len(data)) + data)
             out.flush()
-
-
-if __name__ == "__main__":
-    write_down(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

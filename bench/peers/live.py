@@ -9,7 +9,7 @@ from machine import Row, percentile, running_server
 
 from bench.peers.comparison import Rows, compare
 from bench.peers.listener import listening
-from bench.peers.messages import arrivals, rows_of
+from bench.peers.messages import WINDOW_MS, arrivals, rows_of
 from bench.peers.meter import Meter, metered
 from bench.peers.running import CHANNELS, running
 from bench.peers.topics import read_topic
@@ -24,7 +24,6 @@ class Feed(NamedTuple):
     warm_up_s: float
     windows: int
     instruments: int
-    window_ms: int
 
 
 class Phase(NamedTuple):
@@ -35,10 +34,10 @@ class Phase(NamedTuple):
     to_ms: float
     behind_ms: float
 
-    def windows(self, window_ms: int) -> range:
+    def windows(self) -> range:
         """Return the ends of the windows that lie in it."""
-        first = -(-int(self.from_ms) // window_ms) + 1
-        return range(first * window_ms, int(self.to_ms) + 1, window_ms)
+        first = -(-int(self.from_ms) // WINDOW_MS) + 1
+        return range(first * WINDOW_MS, int(self.to_ms) + 1, WINDOW_MS)
 
 
 def measure_live(engine: str, log: Log, feed: Feed) -> tuple[list[Row], Row]:
@@ -56,20 +55,17 @@ def measure_live(engine: str, log: Log, feed: Feed) -> tuple[list[Row], Row]:
             ready_s = time.monotonic() - launched_s
             with metered(run.program.group) as meter:
                 phases = [_feed(log, rate, feed) for rate in feed.rates]
-                time.sleep((SILENT_WINDOWS + 0.5) * feed.window_ms / 1_000)
+                time.sleep((SILENT_WINDOWS + 0.5) * WINDOW_MS / 1_000)
             received = listener.news()
             rows = rows_of(run.rows(received))
-    expected = read_topic(log, feed.window_ms).newest
-    came = arrivals(received, feed.window_ms)
-    lives = [
-        _live(engine, phase, phase.windows(feed.window_ms), came, run.parts, meter)
-        for phase in phases
-    ]
+    expected = read_topic(log).newest
+    came = arrivals(received)
+    lives = [_live(engine, phase, came, run.parts, meter) for phase in phases]
     return lives, _silence(engine, ready_s, expected, came, rows)
 
 
 def _feed(log: Log, rate: int, feed: Feed) -> Phase:
-    seconds = feed.warm_up_s + (feed.windows + 1) * feed.window_ms / 1_000
+    seconds = feed.warm_up_s + (feed.windows + 1) * WINDOW_MS / 1_000
     fed = log.feed(rate, seconds, feed.instruments)
     from_ms = fed.started_ms + feed.warm_up_s * 1_000
     return Phase(rate, from_ms, fed.ended_ms, fed.behind_ms)
@@ -78,11 +74,11 @@ def _feed(log: Log, rate: int, feed: Feed) -> Phase:
 def _live(
     engine: str,
     phase: Phase,
-    windows: range,
     came: Mapping[int, Sequence[float]],
     parts: int,
     meter: Meter,
 ) -> Row:
+    windows = phase.windows()
     whole = [end_ms for end_ms in windows if len(came.get(end_ms, ())) >= parts]
     lags = [max(came[end_ms]) - end_ms for end_ms in whole] or [float("nan")]
     messages = sum(len(came.get(end_ms, ())) for end_ms in windows)

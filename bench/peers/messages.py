@@ -10,6 +10,7 @@ import orjson
 from bench.peers.comparison import Rows, Version
 from throttle.contract.snapshot import WindowSnapshot
 
+WINDOW_MS = 2_000
 _HEAD = re.compile(rb'"window":(\d+)(?:,"windows":(\d+))?')
 _HEAD_BYTES = 200
 
@@ -66,10 +67,10 @@ def rows_of(messages: Iterable[Message]) -> Rows:
     return found
 
 
-def arrivals(received: Iterable[Received], window_ms: int) -> dict[int, list[float]]:
+def arrivals(received: Iterable[Received]) -> dict[int, list[float]]:
     """Return when the messages of each window came, by its end."""
     found: dict[int, list[float]] = defaultdict(list)
     for one in received:
         for back in range(one.windows):
-            found[one.end_ms - back * window_ms].append(one.at_ms)
+            found[one.end_ms - back * WINDOW_MS].append(one.at_ms)
     return found

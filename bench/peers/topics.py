@@ -6,6 +6,7 @@ from typing import NamedTuple
 from fill import Log, Stamp, create_pool
 
 from bench.peers.comparison import Rows, Version
+from bench.peers.messages import WINDOW_MS
 from ingest.kafka.address import KafkaTopic
 from ingest.kafka.kafka_log_reader import KafkaLogReader
 from ingest.sources.simulator import Simulator
@@ -39,19 +40,17 @@ class Backlog(NamedTuple):
     late: frozenset[tuple[str, Version]]
 
 
-def fill(
-    log: Log, trades: int, recorded: int, instruments: int, window_ms: int
-) -> Backlog:
+def fill(log: Log, trades: int, recorded: int, instruments: int) -> Backlog:
     """Fill an empty topic of the past with trades, late ones and closing ones."""
     _, last_ms = log.fill(trades, recorded, instruments)
-    expected = read_topic(log, window_ms)
-    first_ms = min(expected.newest) - window_ms
-    late = _append_last(log, first_ms, last_ms, instruments, window_ms)
+    expected = read_topic(log)
+    first_ms = min(expected.newest) - WINDOW_MS
+    late = _append_last(log, first_ms, last_ms, instruments)
     return Backlog(log, expected, late)
 
 
 def _append_last(
-    log: Log, first_ms: int, last_ms: int, instruments: int, window_ms: int
+    log: Log, first_ms: int, last_ms: int, instruments: int
 ) -> frozenset[tuple[str, Version]]:
     """Append late trades and close every partition; return the late ones."""
     more = Simulator(instruments=instruments + LATE + log.partitions).listing()[
@@ -67,7 +66,7 @@ def _append_last(
         )
         for n, isin in enumerate(isins)
     ]
-    appended_ms = [first_ms] * LATE + [last_ms + window_ms] * log.partitions
+    appended_ms = [first_ms] * LATE + [last_ms + WINDOW_MS] * log.partitions
     stamps = [Stamp(ms, ms * 1_000, 10**12 + n) for n, ms in enumerate(appended_ms)]
     sender = log.sender()
     sender.send(sender.prepare(trades), stamps)
@@ -78,12 +77,12 @@ def _append_last(
     )
 
 
-def read_topic(log: Log, window_ms: int) -> Expected:
+def read_topic(log: Log) -> Expected:
     """Read a topic from its first entry to its last. Raises LogAway.
 
     What its windows must hold is computed by the product's own audit.
     """
-    rule = WindowRule(window_ms, NO_LIMIT_MS)
+    rule = WindowRule(WINDOW_MS, NO_LIMIT_MS)
     batch = recompute(_entries(log), 0, NO_LIMIT_MS, rule)
     newest = {
         end_ms: {

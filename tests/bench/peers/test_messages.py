@@ -46,7 +46,7 @@ def test_a_message_arrives_for_every_window_it_stands_for() -> None:
         Received(10.0, 8_000, 1, b""),
         Received(11.0, 8_000, 1, b""),
     ]
-    assert arrivals(received, 2_000) == {
+    assert arrivals(received) == {
         2_000: [9.0],
         4_000: [9.0],
         6_000: [9.0],
