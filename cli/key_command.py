@@ -9,7 +9,7 @@ import typer
 from cli.commands.entry import fail
 from ingest.instrument_table.instrument_entry import is_code
 from ingest.instrument_table.instrument_list import MOST_INSTRUMENTS
-from ingest.symbol_key import BadSymbol, Venue, keys_of
+from tickthrottle_client.key_v1 import BadSymbol, Venue, keys_of
 
 COLUMNS = ("isin", "code", "name", "market", "symbol")
 

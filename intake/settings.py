@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from gateway.settings import AccessSettings, GatewaySettings, is_loopback
 from ingest.settings import IngestSettings
-from ingest.symbol_key import VENUE_PATTERN
+from tickthrottle_client.key_v1 import VENUE_PATTERN
 
 MOST_TRADES = 5_000
 """Most trades of one request: they are appended together."""

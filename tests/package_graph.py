@@ -21,7 +21,6 @@ FLOORS = {
         "trade",
         "wire_form",
         "series",
-        "symbol_key",
         "span_words",
         "market_hours",
         "tradelog",

@@ -30,8 +30,8 @@ from ingest.instrument_table.instrument_store import (
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.settings import TopicSettings
 from ingest.sources.simulator import Simulator
-from ingest.symbol_key import SymbolKeys, Venue
 from ingest.tradelog.contract import LogUnusable
+from tickthrottle_client.key_v1 import SymbolKeys, Venue
 
 SHOWN = ("isin", "code", "name", "market", "sector", "prev_close", "status")
 """The fields that fit a line."""

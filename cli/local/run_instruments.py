@@ -11,7 +11,7 @@ from ingest.instrument_table.instrument_list import read_list
 from ingest.sources.exchange_options import ExchangeOptions
 from ingest.sources.market import encode_instruments
 from ingest.sources.simulator import Simulator
-from ingest.symbol_key import SymbolKeys
+from tickthrottle_client.key_v1 import SymbolKeys
 
 
 def instruments_file_of(

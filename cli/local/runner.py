@@ -42,7 +42,7 @@ from ingest.process.direct_http import open_direct
 from ingest.process.ports import free_port
 from ingest.process.prometheus import forget_process
 from ingest.settings import TopicSettings, variable_of
-from ingest.symbol_key import SymbolKeys, Venue
+from tickthrottle_client.key_v1 import SymbolKeys, Venue
 
 T = TypeVar("T")
 

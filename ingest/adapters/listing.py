@@ -19,8 +19,8 @@ from ingest.adapters.adapter import (
 )
 from ingest.instrument_table.instrument_entry import MAX_CHARS, visible
 from ingest.series import code_of
-from ingest.symbol_key import BadSymbol, keys_of
 from ingest.trade import InvalidTrade, check_isin
+from tickthrottle_client.key_v1 import BadSymbol, keys_of
 
 COLUMNS = (
     *("isin", "code", "name", "market", "sector", "prev_close"),

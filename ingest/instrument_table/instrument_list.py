@@ -34,7 +34,7 @@ from ingest.instrument_table.instrument_entry import (
     read_entry,
 )
 from ingest.instrument_table.known_instruments import Instruments
-from ingest.symbol_key import BadSymbol, SymbolKeys, Venue
+from tickthrottle_client.key_v1 import BadSymbol, SymbolKeys, Venue
 
 INSTEAD = {
     "sector": "industry",

@@ -10,8 +10,8 @@ from ingest.conditions.table_choice import ChoiceOption
 from ingest.decimals import plain_decimal
 from ingest.records.leave_out import Condition
 from ingest.sources.feed_options import FeedOptions
-from ingest.symbol_key import Venue
 from ingest.trade import ISIN_PATTERN, InvalidTrade, check_isin
+from tickthrottle_client.key_v1 import Venue
 from tickthrottle_client.trade_v1 import check_extra
 
 NUMBERS = ("price", "size")

@@ -30,7 +30,6 @@ from ingest.records.field_rules import MARKED, FieldRules
 from ingest.records.leave_out import value_at
 from ingest.sources.event import Refusals
 from ingest.sources.field_options import FieldOptions
-from ingest.symbol_key import SymbolKeys
 from ingest.trade import (
     EARLIEST_TIME_US,
     ISIN_CHARS,
@@ -43,6 +42,7 @@ from ingest.trade import (
     Trade,
 )
 from ingest.wire_form import read_wire
+from tickthrottle_client.key_v1 import SymbolKeys
 from tickthrottle_client.taking_back_v1 import takes_back
 from tickthrottle_client.trade_v1 import as_microseconds
 from tickthrottle_client.updates_v1 import FIELD

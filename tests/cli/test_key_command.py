@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from cli.command_line import app
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.instrument_list import parse_instruments
-from ingest.symbol_key import key_of
+from tickthrottle_client.key_v1 import key_of
 
 
 def run(*arguments: str, text: str | None = None, code: int = 0) -> str:

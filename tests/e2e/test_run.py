@@ -25,7 +25,6 @@ from typer.testing import CliRunner
 
 from cli.command_line import app
 from ingest.sources.simulator import Simulator
-from ingest.symbol_key import key_of
 from tests.conftest import PATIENCE, eventually
 from tests.doc_pages import blocks, commands, text_of
 from tests.e2e.processes import (
@@ -42,6 +41,7 @@ from tests.metrics import read_samples
 from tests.paths import ROOT
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
+from tickthrottle_client.key_v1 import key_of
 
 pytestmark = [
     pytest.mark.e2e,

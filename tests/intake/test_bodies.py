@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from gateway.admission.tokens import TokenGrant
 from ingest.files.records import MAX_LINE_BYTES
 from ingest.sources.trade_lines import LineOptions, LineReader
-from ingest.symbol_key import key_of
 from ingest.trade import Trade
 from intake.bodies import SHOWN_REFUSALS, BadBody, ReadBody, read_body
 from intake.settings import MOST_TRADES
 from tests.ingest.strategies import trades
+from tickthrottle_client.key_v1 import key_of
 
 ISIN = "KR7005930003"
 NOW_US = 1_773_964_804_000_000

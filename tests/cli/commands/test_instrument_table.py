@@ -17,8 +17,8 @@ from ingest.instrument_table.instrument_list import parse_list
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
 from ingest.instrument_table.table_loader import load_list, read_on
-from ingest.symbol_key import key_of
 from tests.gateway.samples import HYNIX, INSTRUMENT_LIST, NAVER, SAMSUNG, make_isins
+from tickthrottle_client.key_v1 import key_of
 
 pytestmark = pytest.mark.redis
 

@@ -17,13 +17,13 @@ from ingest.adapters.connection import BATCH
 from ingest.adapters.feed_log import MOST_TOLD
 from ingest.exchanges.binance import Binance
 from ingest.exchanges.upbit import Upbit
-from ingest.symbol_key import key_of
 from tests.conftest import PATIENCE, eventually
 from tests.dead_proxy import DEAD_PROXY
 from tests.ingest.adapters.exchange import Session, exchanging
 from tests.ingest.adapters.feeding import feeding, wait_for
 from tests.ingest.adapters.frames import binance, deals, upbit
 from tests.ports import free_port
+from tickthrottle_client.key_v1 import key_of
 
 pytestmark = pytest.mark.redis
 

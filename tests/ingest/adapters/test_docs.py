@@ -11,11 +11,11 @@ import redis
 
 from ingest.adapters.raw_tape import RAW_TAPE_BYTES
 from ingest.exchanges.known import BUILT_IN
-from ingest.symbol_key import OWN_VENUES, key_of
 from tests.conftest import eventually
 from tests.ingest.adapters.exchange import Session, exchanging
 from tests.ingest.adapters.feeding import wait_for
 from tests.paths import ROOT
+from tickthrottle_client.key_v1 import OWN_VENUES, key_of
 
 PAGE = (ROOT / "docs" / "adapters.md").read_text("utf-8")
 KEYS_PAGE = (ROOT / "docs" / "keys.md").read_text("utf-8")

@@ -20,7 +20,7 @@ from ingest.exchanges.binance import Binance
 from ingest.exchanges.kis import Kis
 from ingest.exchanges.upbit import Upbit
 from ingest.instrument_table.instrument_list import read_instruments
-from ingest.symbol_key import key_of
+from tickthrottle_client.key_v1 import key_of
 
 MARKETS = [
     {"market": "KRW-BTC", "korean_name": "비트코인", "english_name": "Bitcoin"},

@@ -24,11 +24,11 @@ from ingest.instrument_table.instrument_list import InstrumentList
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
 from ingest.instrument_table.table_loader import read_on, update_table
-from ingest.symbol_key import key_of
 from tests.conftest import eventually, input_file
 from tests.ingest.adapters.feeding import feeding, logged
 from tests.ingest.adapters.frames import Deal, binance, kis, kis_fields, upbit
 from tests.ports import free_port
+from tickthrottle_client.key_v1 import key_of
 
 pytestmark = pytest.mark.redis
 

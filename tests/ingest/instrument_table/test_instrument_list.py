@@ -17,9 +17,9 @@ from ingest.instrument_table.instrument_list import (
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.sources.market import encode_instruments
 from ingest.sources.simulator import Simulator
-from ingest.symbol_key import SymbolKeys, Venue, key_of
 from tests.conftest import TAPES, input_file, skip_or_fail
 from tests.gateway.samples import HYNIX, INSTRUMENT_LIST, NAVER, SAMSUNG, make_isins
+from tickthrottle_client.key_v1 import SymbolKeys, Venue, key_of
 
 KRX = TAPES.parent / "krx" / "issues_2026-03-20.csv"
 

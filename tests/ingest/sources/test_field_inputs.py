@@ -10,9 +10,9 @@ from ingest.instrument_table.instrument_list import read_instruments
 from ingest.sources.event import Refusals
 from ingest.sources.pipe import PipeError, PipeOptions, read_pipe
 from ingest.sources.trade_lines import LineReader
-from ingest.symbol_key import SymbolKeys, key_of
 from ingest.trade import Trade
 from tests.conftest import input_file
+from tickthrottle_client.key_v1 import SymbolKeys, key_of
 
 APPLE, SAMSUNG = "US0378331005", "KR7005930003"
 NOW_US = 1_795_593_600_000_000

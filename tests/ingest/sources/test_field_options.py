@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from ingest.process.redact import problems_of
 from ingest.sources.trade_lines import LineOptions
-from ingest.symbol_key import Venue
+from tickthrottle_client.key_v1 import Venue
 
 
 def read(**texts: object) -> LineOptions:
