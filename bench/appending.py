@@ -43,7 +43,7 @@ from websockets.sync.server import ServerConnection, serve
 
 from ingest.feed.supply import CHUNK
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.writer import open_writer
+from ingest.kafka.writer import KafkaLogWriter
 from ingest.process.ports import free_port
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import LogAway, LogWriter
@@ -155,7 +155,7 @@ def kafka_ways(servers: str) -> dict[str, Way]:
         return KafkaTopic(servers, topic)
 
     def write_kafka(_: Server, trades: Trades) -> Spent:
-        _, writer = open_writer(create())
+        writer = KafkaLogWriter.open(create())
         with closing(writer):
             return write(writer, trades)
 

@@ -66,8 +66,8 @@ def home_folder() -> Path:
 class ProcessSettings(BaseSettings):
     """How a process logs, and whether it shares its metrics with others.
 
-    Read once at the process's entry from the environment (``TICKTHROTTLE_`` plus the
-    field's name in capitals); arguments win.
+    Read once at the process's entry from the environment: ``TICKTHROTTLE_`` plus the
+    field's name in capitals, or its alias; arguments win.
     """
 
     model_config = SettingsConfigDict(
@@ -101,11 +101,7 @@ class MetricsSettings(ProcessSettings):
 
 
 class TopicSettings(ProcessSettings):
-    """Which pipeline it is: its server, and its trade log there or in Kafka.
-
-    Read once at the process's entry from the environment (``REDIS_URL``, and
-    ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
-    """
+    """Which pipeline it is: its server, and its trade log there or in Kafka."""
 
     redis_url: RedisUrl = Field("redis://127.0.0.1:6379", validation_alias="REDIS_URL")
     """Address of the Redis or Valkey server with the trade log and the stream."""
@@ -147,11 +143,7 @@ class LogSettings(TopicSettings, MetricsSettings):
 
 
 class IngestSettings(LogSettings):
-    """Where the trade log is and how far it may grow.
-
-    Read once at the process's entry from the environment (``REDIS_URL``, and
-    ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
-    """
+    """Where the trade log is and how far it may grow."""
 
     trade_log_cap: int = Field(CAP, ge=LEAST_CAP)
     """Most entries the whole log may hold; beyond it the oldest are dropped."""

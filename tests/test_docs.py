@@ -18,7 +18,6 @@ from cli.commands.unknown_variables import KINDS
 from gateway.protocol.messages import parse
 from gateway.stream.counters import Counters
 from ingest.feed.pacer import FeedReport
-from ingest.kafka.writer import TOO_LARGE
 from ingest.redis_keys import Keys, OtherKeys
 from ingest.settings import variables_of
 from ingest.trade import REASONS
@@ -27,6 +26,7 @@ from tests.package_graph import FLOORS, PACKAGES, name_of, sources, tree_of
 from tests.paths import ROOT
 from tests.tidy import check
 from tickthrottle_client.tick_v1 import ALL, CloseCode
+from tickthrottle_client.topic_writer import TOO_LARGE
 
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 

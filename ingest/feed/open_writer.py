@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-import redis
 import structlog
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from ingest.kafka.address import KafkaTopic
 from ingest.process.redact import server_address
-from ingest.process.redis_memory import check_memory
+from ingest.process.redis_fault import check_memory
 from ingest.settings import IngestSettings
 from ingest.tradelog.contract import LogInfo, LogWriter
 from ingest.tradelog.redis_log_reader import check_server, open_log
@@ -47,16 +46,24 @@ def open_outlet(settings: IngestSettings) -> Iterator[Outlet]:
 @contextmanager
 def _open_kafka(topic: KafkaTopic) -> Iterator[Outlet]:
     # Loaded where it is needed only.
-    from ingest.kafka.writer import open_writer
+    from ingest.kafka.writer import KafkaLogWriter
 
-    info, writer = open_writer(topic)
-    with closing(writer):
-        yield Outlet(info, writer, {"server": topic.servers, "topic": topic.topic})
+    place = {"server": topic.servers, "topic": topic.topic}
+    with closing(KafkaLogWriter.open(topic)) as writer:
+        yield Outlet(writer.info, writer, place)
 
 
 @contextmanager
 def _open_redis(settings: IngestSettings) -> Iterator[Outlet]:
-    with _connect(settings.redis_url) as client:
+    client = connect(
+        settings.redis_url,
+        socket_connect_timeout=_CONNECT_TIMEOUT_S,
+        socket_timeout=_ANSWER_TIMEOUT_S,
+        # The pacer tries again and counts it; a client that did so unseen would
+        # hide duplicates and hold up a stop.
+        retry=Retry(NoBackoff(), 0),
+    )
+    with client:
         check_server(client)
         check_memory(client, may_evict=settings.may_evict)
         info = open_log(client, settings.namespace, settings.partitions)
@@ -76,14 +83,3 @@ def _open_redis(settings: IngestSettings) -> Iterator[Outlet]:
         address = server_address(settings.redis_url)
         place = {"server": address, "namespace": settings.namespace}
         yield Outlet(info, writer, place)
-
-
-def _connect(url: str) -> redis.Redis:
-    return connect(
-        url,
-        socket_connect_timeout=_CONNECT_TIMEOUT_S,
-        socket_timeout=_ANSWER_TIMEOUT_S,
-        # The pacer tries again and counts it; a client that did so unseen would
-        # hide duplicates and hold up a stop.
-        retry=Retry(NoBackoff(), 0),
-    )

@@ -4,11 +4,7 @@ from typing import Any
 
 import structlog
 
-from ingest.kafka.address import KafkaTopic
-from ingest.tradelog.contract import LogInfo
-from tickthrottle_client.topic_writer import TOO_LARGE, TopicWriter
-
-__all__ = ["TOO_LARGE", "KafkaLogWriter", "open_writer"]
+from tickthrottle_client.topic_writer import TopicWriter
 
 log = structlog.get_logger()
 
@@ -19,12 +15,3 @@ class KafkaLogWriter(TopicWriter):
     def warn(self, event: str, **fields: Any) -> None:
         """Log a warning."""
         log.warning(event, **fields)
-
-
-def open_writer(topic: KafkaTopic) -> tuple[LogInfo, KafkaLogWriter]:
-    """Return a topic's identity and what appends to it.
-
-    Raises LogAway, and LogUnusable for a topic that is not there or not ours to use.
-    """
-    writer = KafkaLogWriter.open(topic)
-    return writer.info, writer

