@@ -29,11 +29,10 @@ from ingest.adapters.listing import (
 from ingest.adapters.raw_tape import RAW_TAPE_BYTES, Opened, RawRecorder, read_raw
 from ingest.conditions.known_tables import find_table
 from ingest.conditions.rule_table import BadTable, RuleTable
-from ingest.feed.instrument_days import telling_days
-from ingest.feed.instrument_names import tell_names
 from ingest.feed.pacer import FeedReport
 from ingest.feed.run import run_arrivals
 from ingest.feed.supply import Arrivals
+from ingest.feed.table_news import tell_names, telling_days
 from ingest.instrument_table.instrument_list import parse_list
 from ingest.settings import IngestSettings
 from ingest.sources.event import Refusals

@@ -9,7 +9,7 @@ from threading import Event as Flag
 import structlog
 from redis.exceptions import RedisError
 
-from ingest.feed.supply import CHUNK, TICK_S, Schedule, Supply, Taken
+from ingest.feed.supply import CHUNK, TICK_S, Entries, Schedule, Supply, Taken
 from ingest.sources.event import Event, Refusals
 from ingest.tradelog.contract import LogAway, LogWriter
 from tickthrottle_client.log_v1 import BACKOFF_S
@@ -83,6 +83,7 @@ def run_feed(
     on_progress: Callable[[FeedProgress], None],
     refusals: Refusals | None = None,
     on_append: Callable[[float], None] | None = None,
+    keep: Callable[[Entries], None] | None = None,
 ) -> FeedReport:
     """Append every event when it is due and report when all are acknowledged.
 
@@ -93,12 +94,14 @@ def run_feed(
     least once and in order. ``stop`` ends the feed within 0.1 s plus the append under
     way, a second at most if the server is silent. What has arrived by then
     (``Arrivals``) is appended first, if the log takes it. ``refusals`` is the tally of
-    the events' source. ``on_append`` is told, after each append, the seconds from its
-    first event's due time until all of it was acknowledged. Raises what ``events``
-    raises, and what ``writer`` raises beside ``LogAway`` and what ``is_passing``.
+    the events' source. After each append ``on_append`` is told the seconds from its
+    first event's due time until all of it was acknowledged, and ``keep`` what was
+    appended. Raises what ``events`` raises, and what ``writer`` raises beside
+    ``LogAway`` and what ``is_passing``.
     """
     feed = _Feed(
-        writer, clock, sleep, stop, on_progress, refusals or Refusals(), on_append
+        *(writer, clock, sleep, stop, on_progress, refusals or Refusals(), on_append),
+        keep,
     )
     feed.started = feed.shown = clock()
     return feed.run(Schedule(iter(events)) if isinstance(events, Iterable) else events)
@@ -113,6 +116,7 @@ class _Feed:
     on_progress: Callable[[FeedProgress], None]
     refusals: Refusals
     on_append: Callable[[float], None] | None
+    keep: Callable[[Entries], None] | None
     started: float = 0.0
     shown: float = 0.0
     acknowledged: int = 0
@@ -130,7 +134,9 @@ class _Feed:
                 return self.report(stopped=True, unsent=supply.unsent)
             self.show()
             if not supply.is_over and (taken is None or len(taken.entries) < CHUNK):
-                self.nap(supply.wait_s(self.elapsed_s() * 1e6))
+                # Never so long that stop waits.
+                wait_s = supply.wait_s(self.elapsed_s() * 1e6)
+                self.sleep(min(max(TICK_S, wait_s), _NAP_S))
         return self.report(stopped=supply.is_cut_short)
 
     def is_over(self, supply: Supply) -> bool:
@@ -158,6 +164,8 @@ class _Feed:
                 if attempt == 0:
                     log.warning("append failed, trying again", error=str(error))
             else:
+                if self.keep is not None:
+                    self.keep(entries)
                 self.measure_lag(due_s)
                 if self.on_append is not None:
                     self.on_append(self.lag_s)
@@ -181,10 +189,6 @@ class _Feed:
             self.show()
             self.sleep(min(left_s, _NAP_S))
         return False
-
-    def nap(self, wait_s: float) -> None:
-        """Sleep a tick, or longer; never so long that stop waits."""
-        self.sleep(min(max(TICK_S, wait_s), _NAP_S))
 
     def elapsed_s(self) -> float:
         return self.clock() - self.started

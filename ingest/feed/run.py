@@ -11,19 +11,18 @@ from itertools import chain
 from math import inf
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
 
 import redis
 import structlog
 from prometheus_client import CollectorRegistry
 
-from ingest.feed.instrument_names import tell_names
 from ingest.feed.metrics import FeedMetrics
 from ingest.feed.open_writer import Outlet, open_outlet
 from ingest.feed.pacer import FeedProgress, FeedReport, run_feed
 from ingest.feed.progress import log_report, open_display
-from ingest.feed.supply import Arrivals, Ended, Supply
-from ingest.feed.tape_recorder import BadTapeFile, RecordingWriter, TapeFile
+from ingest.feed.supply import Arrivals, Ended, Entries, Supply
+from ingest.feed.table_news import tell_names
+from ingest.feed.tape_recorder import BadTapeFile, TapeFile
 from ingest.instrument_table.instrument_list import parse_list, read_symbols
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redis_fault import explain
@@ -37,7 +36,7 @@ from ingest.sources.replay import Replay, ReplayOptions
 from ingest.sources.simulator import Simulator
 from ingest.sources.tape import read_tape
 from ingest.sources.trade_lines import LineOptions, LineReader
-from ingest.tradelog.contract import LogAway, LogUnusable, LogWriter
+from ingest.tradelog.contract import LogAway, LogUnusable
 from tickthrottle_client.receipt_file import ReceiptFile
 
 _PUMP_ENDS_WITHIN_S = 2.0
@@ -46,18 +45,11 @@ log = structlog.get_logger()
 
 
 Pump = Callable[[Arrivals], None]
-"""Hands over a source's entries as they come, until the source ends.
+"""Hands over a source's entries as they come, until the source ends, in a thread.
 
-It runs in a thread of its own. What it raises ends the feed, once all that came before
-is appended; ``Ended``, from ``Arrivals.put``, tells it that the feed has ended.
+What it raises ends the feed, once all that came before is appended; ``Ended``, from
+``Arrivals.put``, tells it that the feed has ended.
 """
-
-
-class _Files(NamedTuple):
-    """Files that a feed keeps: its receipt, a tape of what it appended."""
-
-    report_to: Path | None
-    record_to: Path | None
 
 
 class FeedError(RuntimeError):
@@ -78,17 +70,18 @@ def run_simulator(
     FeedError when the log's server cannot be reached or refuses the log.
     """
     total = None if simulator.total == inf else simulator.total
-    events = _named(settings, simulator)
-    files = _Files(report_to, record_to)
-    return _run("simulator", settings, events, Refusals(), total, stop, files)
 
+    def events() -> Iterator[Event]:
+        """Yield a market's events once the instrument table has its names."""
+        listed = encode_instruments(simulator.listing()).splitlines(keepends=True)
+        tell_names(settings, parse_list(listed).instruments)
+        yield from simulator.events(_now_us())
 
-@contextmanager
-def _named(settings: IngestSettings, simulator: Simulator) -> Iterator[Iterable[Event]]:
-    """Yield a market's events once the instrument table has its names."""
-    listed = encode_instruments(simulator.listing()).splitlines(keepends=True)
-    tell_names(settings, parse_list(listed).instruments)
-    yield simulator.events(_now_us())
+    source = nullcontext(events())
+    return _run(
+        *("simulator", settings, source, Refusals(), stop, report_to, record_to),
+        total=total,
+    )
 
 
 def run_replay(
@@ -103,11 +96,10 @@ def run_replay(
 ) -> FeedReport:
     """Append recorded tapes to the log until they end or are stopped.
 
-    Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` is a file to keep
-    the feed's receipt in, ``record_to`` one for a tape of what it appended; ``faults``
+    ``stop``, ``report_to`` and ``record_to`` are as for ``run_simulator``; ``faults``
     are injected into the tapes' trades, ``lines`` says how the tapes are written.
     Raises TapeError for a tape that cannot be played, BadInstruments for the instrument
-    list, and FeedError when the log's server cannot be reached or refuses the log.
+    list, and FeedError.
     """
     lines = lines or LineOptions()
     refusals = _tally_for(lines)
@@ -121,9 +113,8 @@ def run_replay(
     if faults is not None:
         events = faults.inject(events)
     # The tape first: a wrong path is told before a server is asked for.
-    supply = nullcontext(chain([next(events)], events))
-    files = _Files(report_to, record_to)
-    return _run("replay", settings, supply, refusals, None, stop, files)
+    source = nullcontext(chain([next(events)], events))
+    return _run("replay", settings, source, refusals, stop, report_to, record_to)
 
 
 def run_pipe(
@@ -136,9 +127,8 @@ def run_pipe(
 ) -> FeedReport:
     """Append what comes out of a pipe until it ends or the feed is stopped.
 
-    Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` and ``record_to``
-    are as those of the other feeds. Raises PipeError for what cannot be read,
-    BadInstruments for the instrument list, and FeedError as the other feeds do.
+    ``stop``, ``report_to`` and ``record_to`` are as those of the other feeds. Raises
+    PipeError for what cannot be read, BadInstruments, and FeedError as they do.
     """
     instruments = read_symbols(options.instruments_file, options.venue)
     refusals = _tally_for(options)
@@ -179,9 +169,10 @@ def run_arrivals(
     ``refusals`` is the pump's tally; ``registry`` may have metrics of its own. Raises
     what the pump raises, and FeedError as the other feeds do.
     """
-    supply = _pumped(title, pump)
-    files = _Files(report_to, record_to)
-    return _run(title, settings, supply, refusals, None, stop, files, registry)
+    return _run(
+        *(title, settings, _pumped(title, pump), refusals, stop, report_to, record_to),
+        registry,
+    )
 
 
 @contextmanager
@@ -228,9 +219,9 @@ def run_supply(
         on_open()
         yield supply
 
-    files = _Files(None, None)
     return _run(
-        *(title, settings, opened(), Refusals(), None, stop, files, registry),
+        *(title, settings, opened(), Refusals(), stop),
+        registry=registry,
         on_append=on_append,
     )
 
@@ -240,10 +231,11 @@ def _run(
     settings: IngestSettings,
     source: AbstractContextManager[Iterable[Event] | Supply],
     refusals: Refusals,
-    total: float | None,
     stop: threading.Event | None,
-    files: _Files,
+    report_to: Path | None = None,
+    record_to: Path | None = None,
     registry: CollectorRegistry | None = None,
+    total: float | None = None,
     on_append: Callable[[float], None] | None = None,
 ) -> FeedReport:
     registry = registry or CollectorRegistry()
@@ -259,8 +251,8 @@ def _run(
             log.info(f"{title}: started", **outlet.place)
             tell_ready()
             with (
-                _receipt(files.report_to, outlet) as keep_receipt,
-                _recording(files.record_to, outlet) as writer,
+                _receipt(report_to, outlet) as keep_receipt,
+                _recording(record_to) as keep,
                 open_display(title, total) as display,
                 source as supply,
             ):
@@ -274,13 +266,14 @@ def _run(
 
                 report = run_feed(
                     supply,
-                    writer,
+                    outlet.writer,
                     clock=time.monotonic,
                     sleep=time.sleep,
                     stop=flag,
                     on_progress=show,
                     refusals=refusals,
                     on_append=on_append,
+                    keep=keep,
                 )
     except redis.RedisError as error:
         raise FeedError(explain(settings.redis_url, error)) from error
@@ -302,7 +295,10 @@ def _receipt(path: Path | None, outlet: Outlet) -> Iterator[Callable[[], None]]:
         return
     try:
         file = ReceiptFile(
-            *(path, outlet.info, outlet.writer, _now_ms()), on_failure=_warn_of_receipt
+            *(path, outlet.info, outlet.writer, _now_ms()),
+            on_failure=lambda error: log.warning(
+                "the report cannot be written", error=str(error)
+            ),
         )
     except OSError as error:
         raise FeedError(f"report {path}: {error.strerror}") from error
@@ -321,22 +317,18 @@ def _warn_of_unknown(title: str, refusals: Refusals, said: set[str]) -> None:
         )
 
 
-def _warn_of_receipt(error: OSError) -> None:
-    log.warning("the report cannot be written", error=str(error))
-
-
 @contextmanager
-def _recording(path: Path | None, outlet: Outlet) -> Iterator[LogWriter]:
-    """Yield the outlet's writer, or one that also keeps a tape."""
+def _recording(path: Path | None) -> Iterator[Callable[[Entries], None] | None]:
+    """Yield what keeps a tape of what was acknowledged, if there is to be one."""
     if path is None:
-        yield outlet.writer
+        yield None
         return
     try:
         tape = TapeFile(path)
     except BadTapeFile as error:
         raise FeedError(str(error)) from None
     with closing(tape):
-        yield RecordingWriter(outlet.writer, tape)
+        yield tape.add
 
 
 def _now_us() -> int:

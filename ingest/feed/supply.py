@@ -72,12 +72,10 @@ class Schedule:
 
     @property
     def is_over(self) -> bool:
-        """Whether the last event was taken, or it was told to stop."""
         return self._head is None or self._is_stopped
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether there is an event that was not taken."""
         return self._head is not None
 
     def take(self, now_us: float) -> Taken | None:
@@ -94,11 +92,9 @@ class Schedule:
         return Taken(first_us, entries)
 
     def wait_s(self, now_us: float) -> float:
-        """Return the time until the next event."""
         return 0.0 if self._head is None else (self._head.due_us - now_us) / 1e6
 
     def stop(self) -> None:
-        """Make no more events."""
         self._is_stopped = True
 
 
@@ -128,40 +124,33 @@ class Arrivals:
         Raises Ended once the feed takes nothing more: none of them is taken then. To
         hand over nothing asks just that.
         """
-        size = sum(len(payload) for _, payload in entries)
-        size += ENTRY_OVERHEAD_BYTES * len(entries)
+        size = _size(entries)
         with self._changed:
-            # What is larger than the bound alone goes through alone.
-            self._changed.wait_for(
-                lambda: (
-                    self._is_closed
-                    or not self._bytes
-                    or self._bytes + size <= WAITING_BYTES
-                )
-            )
-            if self._is_closed:
-                raise Ended("the feed has ended")
-            if not entries:
-                return
-            self._waiting.append((self._clock(), entries, size))
-            self._bytes += size
+            self._changed.wait_for(lambda: self._is_closed or self._has_room(size))
+            self._add(entries, size)
 
     def offer(self, entries: Entries) -> bool:
         """Hand over entries unless there is no room now; tell whether there was.
 
         As ``put`` does, but never waits: for whoever must not stand still.
         """
-        size = sum(len(payload) for _, payload in entries)
-        size += ENTRY_OVERHEAD_BYTES * len(entries)
+        size = _size(entries)
         with self._changed:
-            if self._is_closed:
-                raise Ended("the feed has ended")
-            if self._bytes and self._bytes + size > WAITING_BYTES:
-                return False
-            if entries:
-                self._waiting.append((self._clock(), entries, size))
-                self._bytes += size
-            return True
+            has_room = self._is_closed or self._has_room(size)
+            if has_room:
+                self._add(entries, size)
+            return has_room
+
+    def _has_room(self, size: int) -> bool:
+        # What is larger than the bound alone goes through alone.
+        return not self._bytes or self._bytes + size <= WAITING_BYTES
+
+    def _add(self, entries: Entries, size: int) -> None:
+        if self._is_closed:
+            raise Ended("the feed has ended")
+        if entries:
+            self._waiting.append((self._clock(), entries, size))
+            self._bytes += size
 
     def close(self, error: BaseException | None = None) -> None:
         """Say that nothing more comes; ``error`` is raised once all is taken."""
@@ -172,7 +161,6 @@ class Arrivals:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """Take in nothing more."""
         with self._changed:
             if not self._is_closed:
                 self.is_cut_short = True
@@ -180,13 +168,11 @@ class Arrivals:
 
     @property
     def unsent(self) -> int:
-        """Entries that have come and were not taken yet."""
         with self._changed:
             return sum(len(entries) for _, entries, _ in self._waiting)
 
     @property
     def is_over(self) -> bool:
-        """Whether all was taken and nothing more comes."""
         with self._changed:
             return self._is_closed and not self._waiting and self._error is None
 
@@ -217,5 +203,9 @@ class Arrivals:
         self._bytes -= size
 
     def wait_s(self, _now_us: float) -> float:
-        """Return a tick: nobody knows when something comes."""
         return TICK_S
+
+
+def _size(entries: Entries) -> int:
+    payloads = sum(len(payload) for _, payload in entries)
+    return payloads + ENTRY_OVERHEAD_BYTES * len(entries)

@@ -1,24 +1,49 @@
-"""Has the instrument table know what a feed says of its instruments' days."""
+"""Has the instrument table know what a feed says of its instruments.
+
+Trades come first: a feed goes on without the table, and says so.
+"""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 import structlog
 from redis import RedisError
 
 from ingest.instrument_table.day_facts import DayFacts, DayNews
-from ingest.instrument_table.instrument_entry import BadInstruments
-from ingest.instrument_table.instrument_store import TableAway, TableMoved
+from ingest.instrument_table.instrument_entry import BadInstruments, InstrumentEntry
+from ingest.instrument_table.instrument_store import (
+    InstrumentStore,
+    TableAway,
+    TableMoved,
+)
 from ingest.instrument_table.open_instrument_store import open_instrument_store
-from ingest.instrument_table.table_loader import update_days
+from ingest.instrument_table.table_loader import Loaded, add_instruments, update_days
 from ingest.settings import IngestSettings
 from ingest.tradelog.contract import LogUnusable
 
 TELL_EVERY_S = 3.0
-"""The table is told so often at most, all news of that time together."""
+"""The table is told of days so often at most, all news of that time together."""
 
 log = structlog.get_logger()
+
+
+def tell_names(
+    settings: IngestSettings,
+    listed: Sequence[InstrumentEntry],
+    guessed: Sequence[InstrumentEntry] = (),
+) -> None:
+    """Add a feed's instruments to the table, if ``list_instruments`` says so.
+
+    ``guessed`` ones, which no list names, only fill in what the table does not say.
+    """
+    if not settings.list_instruments:
+        return
+    loaded = _load(settings, lambda store: add_instruments(store, listed, guessed))
+    if isinstance(loaded, Exception):
+        log.warning("the instrument table was not told the names", error=str(loaded))
+    elif news := loaded.added + loaded.changed:
+        log.info("the instrument table was told the names", instruments=news)
 
 
 @contextmanager
@@ -32,7 +57,7 @@ def telling_days(settings: IngestSettings, news: DayNews) -> Iterator[None]:
     if not settings.list_instruments:
         yield
         return
-    teller = _Teller(settings, news)
+    teller = _DayTeller(settings, news)
     thread = threading.Thread(target=teller.run, name="instrument days", daemon=True)
     thread.start()
     try:
@@ -42,7 +67,7 @@ def telling_days(settings: IngestSettings, news: DayNews) -> Iterator[None]:
         thread.join()
 
 
-class _Teller:
+class _DayTeller:
     def __init__(self, settings: IngestSettings, news: DayNews) -> None:
         self._settings = settings
         self._news = news
@@ -53,28 +78,19 @@ class _Teller:
     def run(self) -> None:
         """Tell until it has ended, and once more."""
         while not self.ended.wait(TELL_EVERY_S):
-            self.tell()
-        self.tell()
+            self._tell()
+        self._tell()
 
-    def tell(self) -> None:
-        """Tell the table the news; warn once while that cannot be done."""
+    def _tell(self) -> None:
         for isin, facts in self._news.take().items():
             self._untold[isin] = self._untold.get(isin, DayFacts()).updated(facts)
         if not self._untold:
             return
-        try:
-            with closing(open_instrument_store(self._settings)) as store:
-                loaded = update_days(store, self._untold)
-        except (
-            TableAway,
-            TableMoved,
-            LogUnusable,
-            BadInstruments,
-            RedisError,
-        ) as error:
+        loaded = _load(self._settings, lambda store: update_days(store, self._untold))
+        if isinstance(loaded, Exception):
             if not self._is_away:
                 log.warning(
-                    "the instrument table was not told of the day", error=str(error)
+                    "the instrument table was not told of the day", error=str(loaded)
                 )
             self._is_away = True
             return
@@ -83,3 +99,14 @@ class _Teller:
             log.info(
                 "the instrument table was told of the day", instruments=loaded.changed
             )
+
+
+def _load(
+    settings: IngestSettings, load: Callable[[InstrumentStore], Loaded]
+) -> Loaded | Exception:
+    """Return what a load has changed, or why the table cannot be told now."""
+    try:
+        with closing(open_instrument_store(settings)) as store:
+            return load(store)
+    except (TableAway, TableMoved, LogUnusable, BadInstruments, RedisError) as error:
+        return error

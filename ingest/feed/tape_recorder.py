@@ -11,7 +11,6 @@ from typing import IO, Any
 import structlog
 
 from ingest.trade import REQUIRED, InvalidTrade, JsonNumber, Trade
-from ingest.tradelog.contract import AppendTally, LogWriter
 
 _LEVEL = 1
 _FORMS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz")
@@ -120,39 +119,6 @@ class TapeFile:
             error=error.strerror or str(error),
             trades=self.kept,
         )
-
-
-class RecordingWriter:
-    """A log's writer that also keeps on a tape what was acknowledged."""
-
-    def __init__(self, writer: LogWriter, tape: TapeFile) -> None:
-        self._writer = writer
-        self._tape = tape
-
-    @property
-    def dropped_at_cap(self) -> int:
-        """Entries the writer dropped to keep the log within its cap."""
-        return self._writer.dropped_at_cap
-
-    @property
-    def refused(self) -> Mapping[str, int]:
-        """Entries that the log can never take, by reason."""
-        return self._writer.refused
-
-    @property
-    def tallies(self) -> Sequence[AppendTally]:
-        """What became of all others, by partition."""
-        return self._writer.tallies
-
-    def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
-        """Append, as the writer does; what it took is written to the tape."""
-        acknowledged = self._writer.append(entries)
-        self._tape.add(entries)
-        return acknowledged
-
-    def abandon(self) -> None:
-        """Give up what is still under way."""
-        self._writer.abandon()
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:

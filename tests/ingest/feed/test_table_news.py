@@ -7,7 +7,7 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from ingest.feed.instrument_days import telling_days
+from ingest.feed.table_news import telling_days
 from ingest.instrument_table.day_facts import DayNews
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.instrument_list import InstrumentList
@@ -26,7 +26,7 @@ SAMSUNG, HYNIX, OTHER = "KR7005930003", "KR7000660001", "KR7035720002"
 @pytest.fixture
 def settings(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> IngestSettings:
     """Of a feed whose table has two instruments, one of them halted; told quickly."""
-    monkeypatch.setattr("ingest.feed.instrument_days.TELL_EVERY_S", 0.05)
+    monkeypatch.setattr("ingest.feed.table_news.TELL_EVERY_S", 0.05)
     settings = IngestSettings(redis_url=redis_url, namespace="test")
     load(settings, InstrumentEntry(SAMSUNG, name="삼성전자", prev_close="70000"))
     load(settings, InstrumentEntry(HYNIX, status="halted"))
@@ -128,7 +128,7 @@ def test_a_table_that_is_away_is_told_later(
     )
     address = [away]
     monkeypatch.setattr(
-        "ingest.feed.instrument_days.open_instrument_store",
+        "ingest.feed.table_news.open_instrument_store",
         lambda _: open_instrument_store(address[0]),
     )
     news = DayNews()
