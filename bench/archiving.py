@@ -31,7 +31,7 @@ from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.tables import build_tables
 from archive.storing.archive_sink import Sink
-from ingest.instrument_table.instrument_list import parse_instruments
+from ingest.instrument_table.instrument_list import parse_list
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.sources.market import encode_instruments
 from ingest.sources.simulator import Simulator
@@ -63,7 +63,7 @@ def main() -> None:
         seconds=arguments.seconds,
     )
     instruments = Instruments(
-        parse_instruments(encode_instruments(market.listing()).splitlines(True)), 1
+        parse_list(encode_instruments(market.listing()).splitlines(True)).instruments, 1
     )
     with tempfile.TemporaryDirectory(prefix="archive-") as folder:
         root = Path(folder)

@@ -111,8 +111,7 @@ def _look_on(
     for instruments in (later, served):
         _ = (
             instruments.digest,
-            instruments.markets,
-            instruments.sectors,
+            instruments.groups,
             instruments.isin_of(""),
         )
     return later, served, refused

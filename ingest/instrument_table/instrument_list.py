@@ -119,11 +119,6 @@ def _read_text(path: Path, encoding: str) -> str:
         ) from None
 
 
-def parse_instruments(lines: Iterable[str]) -> list[InstrumentEntry]:
-    """Read the lines of a list. Raises BadInstruments for the first rule broken."""
-    return parse_list(lines).instruments
-
-
 def parse_list(
     lines: Iterable[str], form: FileForm = PLAIN, keys: SymbolKeys | None = None
 ) -> InstrumentList:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from ingest.instrument_table.instrument_change import InstrumentChange
@@ -80,14 +80,6 @@ class Instruments:
         instrument = self._by_code.get(before)
         return None if instrument is None else instrument.isin + code[len(before) :]
 
-    def of_market(self, name: str) -> frozenset[str] | None:
-        """Return the ISINs of a market, None if no instrument is of one so called."""
-        return self.markets.get(name)
-
-    def of_sector(self, name: str) -> frozenset[str] | None:
-        """Return the ISINs of a sector, None if no instrument is of one so called."""
-        return self.sectors.get(name)
-
     def search(self, text: str) -> Iterator[InstrumentEntry]:
         """Yield the instruments with a text in the name, or where code or ISIN begins.
 
@@ -107,20 +99,13 @@ class Instruments:
 
         None if no instrument is of one so called, and for any other key.
         """
-        if key.startswith(MARKET):
-            return self.of_market(key.removeprefix(MARKET))
-        if key.startswith(SECTOR):
-            return self.of_sector(key.removeprefix(SECTOR))
-        return None
+        return self.groups.get(key)
 
     def regrouped(self, later: "Instruments") -> frozenset[str]:
         """Return the keys of markets and sectors that have other instruments later."""
-        return frozenset(
-            [
-                *_changed(MARKET, self.markets, later.markets),
-                *_changed(SECTOR, self.sectors, later.sectors),
-            ]
-        )
+        before, after = self.groups, later.groups
+        keys = before.keys() | after.keys()
+        return frozenset(key for key in keys if before.get(key) != after.get(key))
 
     def renames(self, later: "Instruments") -> dict[str, str]:
         """Return which markets and sectors are called otherwise later: old key to new.
@@ -128,20 +113,23 @@ class Instruments:
         One is, if nothing is called so later, and all of its instruments that are still
         there are of one other.
         """
-        return {
-            **_renamed(MARKET, self.markets, later.markets, _market_in(later)),
-            **_renamed(SECTOR, self.sectors, later.sectors, _sector_in(later)),
-        }
+        renamed = {}
+        for old in self.groups.keys() - later.groups.keys():
+            left = filter(None, map(later.get, self.groups[old]))
+            kind = MARKET if old.startswith(MARKET) else SECTOR
+            keys = {k for i in left for k in _groups_of(i) if k.startswith(kind)}
+            if len(keys) == 1:
+                renamed[old] = keys.pop()
+        return renamed
 
     @cached_property
-    def markets(self) -> dict[str, frozenset[str]]:
-        """The ISINs of every market, by its name."""
-        return _group((instrument.market, instrument.isin) for instrument in self)
-
-    @cached_property
-    def sectors(self) -> dict[str, frozenset[str]]:
-        """The ISINs of every sector, by its name."""
-        return _group((instrument.sector, instrument.isin) for instrument in self)
+    def groups(self) -> dict[str, frozenset[str]]:
+        """The ISINs of every market and of every sector, by its key."""
+        groups: dict[str, set[str]] = defaultdict(set)
+        for instrument in self:
+            for key in _groups_of(instrument):
+                groups[key].add(instrument.isin)
+        return {key: frozenset(isins) for key, isins in groups.items()}
 
     @cached_property
     def _by_code(self) -> dict[str, InstrumentEntry]:
@@ -149,45 +137,8 @@ class Instruments:
         return {code: instrument for code, instrument in of_codes if code is not None}
 
 
-_NameOf = Callable[[str], str | None]
-
-
-def _market_in(instruments: Instruments) -> _NameOf:
-    return lambda isin: (
-        None if (instrument := instruments.get(isin)) is None else instrument.market
-    )
-
-
-def _sector_in(instruments: Instruments) -> _NameOf:
-    return lambda isin: (
-        None if (instrument := instruments.get(isin)) is None else instrument.sector
-    )
-
-
-def _group(pairs: Iterable[tuple[str | None, str]]) -> dict[str, frozenset[str]]:
-    groups: dict[str, set[str]] = defaultdict(set)
-    for name, isin in pairs:
-        if name is not None:
-            groups[name].add(isin)
-    return {name: frozenset(isins) for name, isins in groups.items()}
-
-
-def _changed(
-    prefix: str, before: dict[str, frozenset[str]], later: dict[str, frozenset[str]]
-) -> Iterator[str]:
-    names = before.keys() | later.keys()
-    return (prefix + n for n in names if before.get(n) != later.get(n))
-
-
-def _renamed(
-    prefix: str,
-    before: dict[str, frozenset[str]],
-    later: dict[str, frozenset[str]],
-    name_of: _NameOf,
-) -> dict[str, str]:
-    found = {}
-    for name in before.keys() - later.keys():
-        names = {name_of(isin) for isin in before[name]} - {None}
-        if len(names) == 1:
-            found[prefix + name] = f"{prefix}{names.pop()}"
-    return found
+def _groups_of(instrument: InstrumentEntry) -> Iterator[str]:
+    if instrument.market is not None:
+        yield MARKET + instrument.market
+    if instrument.sector is not None:
+        yield SECTOR + instrument.sector

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from cli.command_line import app
 from ingest.instrument_table.instrument_entry import InstrumentEntry
-from ingest.instrument_table.instrument_list import parse_instruments
+from ingest.instrument_table.instrument_list import parse_list
 from tickthrottle_client.key_v1 import key_of
 
 
@@ -25,7 +25,7 @@ def test_keys_are_printed_one_a_line() -> None:
 
 def test_a_list_can_be_read() -> None:
     printed = run("-", "--venue", "XMKT", "--list", text="BTC\n\nBTC-USDT-SWAP\n")
-    assert parse_instruments(printed.splitlines(keepends=True)) == [
+    assert parse_list(printed.splitlines(keepends=True)).instruments == [
         InstrumentEntry(key_of("QX", "BTC"), "BTC", "BTC", "XMKT"),
         InstrumentEntry(key_of("QX", "BTC-USDT-SWAP"), None, "BTC-USDT-SWAP", "XMKT"),
     ]

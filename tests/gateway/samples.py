@@ -16,7 +16,7 @@ from gateway.stream.commands import ClientCommands
 from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update
-from ingest.instrument_table.instrument_list import parse_instruments
+from ingest.instrument_table.instrument_list import parse_list
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.trade import Trade
 from throttle.contract.group import GROUP, Group, GroupFigures, units
@@ -32,7 +32,7 @@ INSTRUMENT_LIST = f"""isin,code,name,market,sector,prev_close
 {HYNIX},000660,"SK hynix, Inc.",KOSPI,chips,0.30
 {NAVER},035420,NAVER,KOSDAQ,internet & media,
 """
-LISTED = Instruments(parse_instruments(INSTRUMENT_LIST.splitlines(keepends=True)))
+LISTED = Instruments(parse_list(INSTRUMENT_LIST.splitlines(keepends=True)).instruments)
 EPOCH = "k3x9"
 WINDOW_MS = 2_000
 FIRST_WINDOW = 1_773_964_802_000

@@ -377,8 +377,7 @@ def _fields(batch: Batch) -> list[str]:
     if not instruments.version:
         return []
     return [
-        *(MARKET + name for name in ("", *instruments.markets)),
-        *(SECTOR + name for name in ("", *instruments.sectors)),
+        *(MARKET, SECTOR, *instruments.groups),
     ]
 
 

@@ -9,7 +9,6 @@ from ingest.files.file_form import FileForm
 from ingest.instrument_table.instrument_entry import BadInstruments, InstrumentEntry
 from ingest.instrument_table.instrument_list import (
     MOST_INSTRUMENTS,
-    parse_instruments,
     parse_list,
     read_instruments,
     read_list,
@@ -27,7 +26,7 @@ KRX = TAPES.parent / "krx" / "issues_2026-03-20.csv"
 def test_an_instrument_is_found_by_isin_and_code() -> None:
     """What the list does not say is None; the order is that of ISINs."""
     instruments = Instruments(
-        parse_instruments(INSTRUMENT_LIST.splitlines(keepends=True))
+        parse_list(INSTRUMENT_LIST.splitlines(keepends=True)).instruments
     )
     hynix = InstrumentEntry(HYNIX, "000660", "SK hynix, Inc.", "KOSPI", "chips", "0.30")
     assert (
@@ -47,9 +46,9 @@ def test_an_instrument_is_found_by_isin_and_code() -> None:
 def test_columns_come_in_any_order_and_others_are_left_alone() -> None:
     """Where there is no sector, the industry is the sector."""
     lines = ["note, industry ,isin\n", f"x,chips,{SAMSUNG}\n", "\n"]
-    assert parse_instruments(lines) == [InstrumentEntry(SAMSUNG, sector="chips")]
+    assert parse_list(lines).instruments == [InstrumentEntry(SAMSUNG, sector="chips")]
     both = ["isin,sector,industry\n", f"{SAMSUNG},a,b\n"]
-    assert parse_instruments(both) == [InstrumentEntry(SAMSUNG, sector="a")]
+    assert parse_list(both).instruments == [InstrumentEntry(SAMSUNG, sector="a")]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,7 @@ def test_a_list_has_a_bound() -> None:
     """However long a file is."""
     rows = (f"{isin}\n" for isin in make_isins(MOST_INSTRUMENTS + 1))
     with pytest.raises(BadInstruments, match="a list has at most 100000 instruments"):
-        parse_instruments(["isin\n", *rows])
+        parse_list(["isin\n", *rows])
 
 
 def test_a_mark_of_byte_order_is_no_part_of_the_header(tmp_path: Path) -> None:
@@ -190,7 +189,7 @@ def test_the_simulated_markets_list_is_read_as_it_is() -> None:
     """What `tickthrottle instruments` writes, a gateway takes."""
     simulated = Simulator(seed=1, instruments=200).listing()
     instruments = Instruments(
-        parse_instruments(encode_instruments(simulated).splitlines(keepends=True))
+        parse_list(encode_instruments(simulated).splitlines(keepends=True)).instruments
     )
     assert {i.isin for i in simulated} == {i.isin for i in instruments}
     assert all(
@@ -216,8 +215,8 @@ def test_the_exchanges_own_list_is_read_as_it_is() -> None:
         for instrument in instruments
     )
     assert samsung.listed_shares == "5919637922"
-    assert len(instruments.of_market("KOSDAQ") or ()) > 1_000
-    assert instruments.of_sector(samsung.sector or "") is not None
+    assert len(instruments.members("market:KOSDAQ") or ()) > 1_000
+    assert instruments.members(f"sector:{samsung.sector}") is not None
 
 
 def keys(text: str = "XMKT") -> SymbolKeys:
@@ -241,11 +240,11 @@ def test_a_symbol_comes_before_a_code_and_an_isin_before_both() -> None:
         ",BTCP,BTC-USDT-SWAP\n",
         ",ETH,\n",
     ]
-    isins = [instrument.isin for instrument in parse_instruments_with(lines)]
+    isins = [instrument.isin for instrument in parse_list_with(lines)]
     assert isins == [SAMSUNG, key_of("QM", "BTC-USDT-SWAP"), key_of("QM", "ETH")]
 
 
-def parse_instruments_with(lines: list[str]) -> list[InstrumentEntry]:
+def parse_list_with(lines: list[str]) -> list[InstrumentEntry]:
     """Read a list with the keys of a venue that has letters of its own."""
     return parse_list(lines, keys=keys("XMKT=QM")).instruments
 
@@ -262,7 +261,7 @@ def parse_instruments_with(lines: list[str]) -> list[InstrumentEntry]:
 )
 def test_what_can_have_no_key_is_refused(lines: list[str], words: str) -> None:
     with pytest.raises(BadInstruments) as caught:
-        parse_instruments_with(lines)
+        parse_list_with(lines)
     assert words in str(caught.value)
 
 

@@ -2,11 +2,11 @@
 
 from ingest.instrument_table.instrument_change import InstrumentChange
 from ingest.instrument_table.instrument_entry import InstrumentEntry
-from ingest.instrument_table.instrument_list import parse_instruments
+from ingest.instrument_table.instrument_list import parse_list
 from ingest.instrument_table.known_instruments import Instruments
 from tests.gateway.samples import HYNIX, INSTRUMENT_LIST, NAVER, SAMSUNG
 
-LISTED = Instruments(parse_instruments(INSTRUMENT_LIST.splitlines(keepends=True)))
+LISTED = Instruments(parse_list(INSTRUMENT_LIST.splitlines(keepends=True)).instruments)
 
 
 def test_an_instrument_is_found_by_isin_and_code() -> None:
@@ -31,9 +31,9 @@ def test_of_two_instruments_with_a_code_one_has_it() -> None:
 
 def test_markets_and_sectors_are_sets_of_instruments() -> None:
     """One that no instrument is of is not known."""
-    assert LISTED.of_market("KOSPI") == LISTED.of_sector("chips") == {SAMSUNG, HYNIX}
-    assert LISTED.of_market("kospi") is LISTED.of_sector("") is None
-    assert LISTED.members("market:KOSPI") == LISTED.members("sector:chips")
+    both = {SAMSUNG, HYNIX}
+    assert LISTED.members("market:KOSPI") == LISTED.members("sector:chips") == both
+    assert LISTED.members("market:kospi") is LISTED.members("sector:") is None
     assert LISTED.members("sector:internet & media") == {NAVER}
     assert LISTED.members("KOSPI") is LISTED.members("market:") is None
 
