@@ -86,7 +86,7 @@ class RuleTable:
         self.time_zone = time_zone
         self.plans = frozenset(plan for plan, _ in rules if plan)
         """Empty if a code means the same everywhere."""
-        self.is_by_letter = all(len(code) == 1 for _, code in rules)
+        self._is_by_letter = all(len(code) == 1 for _, code in rules)
         needing = (Last.FIRST_ONLY, Last.OWN_MARKET)
         self.needs_memory = any(rule.last in needing for rule in rules.values())
         """Whether a rule depends on the trades before."""
@@ -110,9 +110,9 @@ class RuleTable:
     def rule_of(self, codes: Any, tape: Any = "") -> ConditionRule:
         """Return what a trade's codes allow, all together.
 
-        ``codes`` are a list, or text with blanks, commas or the like between them. A
-        trade without any counts for everything. One with a code that is in no table, or
-        of a tape that is in none, counts for its volume alone.
+        ``codes`` are a list, or text with blanks, commas or the like between them.
+        Without any a trade counts for everything, with an unknown code or tape for its
+        volume alone.
         """
         text = codes if type(codes) is str else " ".join(codes_in(codes))
         return self._rule_of(text, self.plan_of(tape))
@@ -122,8 +122,8 @@ class RuleTable:
         for code in codes_in(codes.translate(_LIST_MARKS)):
             if plan is None:
                 return _unknown(f"{code} of no known tape")
-            for one in self._split(code, plan):
-                rule = rule.both(self._of(one, plan))
+            for single in self._split(code):
+                rule = rule.both(self._of(single, plan))
         return rule
 
     def _of(self, code: str, plan: str) -> ConditionRule:
@@ -132,22 +132,18 @@ class RuleTable:
                 return self.rules[key]
         return _unknown(code)
 
-    def _split(self, text: str, plan: str) -> Iterable[str]:
+    def _split(self, text: str) -> Iterable[str]:
         """Return the codes of a text without separators, as in TAQ's ``@FTI``.
 
         A number is one code, and a whole one may be written as ``12.0``.
         """
-        if len(text) == 1:
-            return [text]
         whole = text.removesuffix(".0")
-        if whole.isdigit() or not self.is_by_letter:
-            return [whole]
-        return text
+        return [whole] if whole.isdigit() or not self._is_by_letter else text
 
 
 def parse_table(name: str, text: str) -> RuleTable:
     """Read a table. Raises BadTable."""
-    lines = list(enumerate(text.splitlines(), 1))
+    lines = enumerate(text.splitlines(), 1)
     rows = [(n, line) for n, line in lines if line.strip() and line[:1] != "#"]
     cells = list(csv.reader(line for _, line in rows))
     if len(rows) > _MOST_ROWS or len(cells) != len(rows):

@@ -36,13 +36,6 @@ class Sale(NamedTuple):
     """Where it traded."""
 
 
-class _Set(NamedTuple):
-    """Who set the last price of an instrument."""
-
-    time_us: int
-    market: str
-
-
 class SaleRules:
     """Applies a table to the trades of one source."""
 
@@ -55,12 +48,13 @@ class SaleRules:
     ) -> None:
         """``unknown`` counts conditions that the table does not have, by their names.
 
-        ``is_whole`` says that the source begins with the day, as a file does; a live
-        one may have begun during the day, of which it cannot know the first trades.
+        ``is_whole`` says that the source begins with the day, as a file does; of a live
+        one the first trades of its first day may not be known.
         """
         self.table = table
         self._unknown = Counter[str]() if unknown is None else unknown
-        self._set: dict[str, _Set] = {}
+        # When the last price of an instrument was set, and by which market.
+        self._set: dict[str, tuple[int, str]] = {}
         # The last day of which first trades may not be known.
         self._in_doubt: int | None = 0 if is_whole else None
 
@@ -88,26 +82,26 @@ class SaleRules:
         if last == Last.YES:
             return True
         setter = self._set.get(trade.isin)
-        day = 0 if setter is None else _day(setter.time_us, self.table.time_zone)
+        day = 0 if setter is None else _day(setter[0], self.table.time_zone)
         if setter is None or day < today:
             return today > self._in_doubt
-        is_own = last == Last.OWN_MARKET and market == setter.market != ""
+        is_own = last == Last.OWN_MARKET and market == setter[1] != ""
         return is_own and day == today
 
     def _remember(self, trade: Trade, market: str) -> None:
         before = self._set.get(trade.isin)
         if before is None and len(self._set) >= MOST_INSTRUMENTS:
-            gone = self._set.pop(next(iter(self._set)))
-            day = _day(gone.time_us, self.table.time_zone)
+            time_us, _ = self._set.pop(next(iter(self._set)))
+            day = _day(time_us, self.table.time_zone)
             self._in_doubt = max(day, self._in_doubt or 0)
-        if before is None or before.time_us <= trade.time_us:
-            self._set[trade.isin] = _Set(trade.time_us, market)
+        if before is None or before[0] <= trade.time_us:
+            self._set[trade.isin] = (trade.time_us, market)
 
     def _count(self, codes: Iterable[str]) -> None:
         for code in codes:
             name = code[:_NAME_CHARS]
-            is_told = name in self._unknown or len(self._unknown) < MOST_NAMES
-            self._unknown[name if is_told else "other"] += 1
+            has_room = name in self._unknown or len(self._unknown) < MOST_NAMES
+            self._unknown[name if has_room else "other"] += 1
 
 
 def _day(time_us: int, zone: tzinfo) -> int:

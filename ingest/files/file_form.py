@@ -6,6 +6,7 @@ instrument lists (``instruments load``).
 
 import codecs
 import re
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -21,10 +22,14 @@ WORDS = {"tab": "\t", "\\t": "\t", "space": " "}
 _NAME = re.compile(r"[^=,\s](?:[^=,]{0,98}[^=,\s])?")
 
 
-def parse_map(value: object) -> object:
-    """Read ``price=px,size=qty``. Raises ValueError with the rule."""
-    if not isinstance(value, str):
-        return value
+def read_by(parse: Callable[[str], object]) -> BeforeValidator:
+    """Return what reads an option's text; what is no text stays as it is."""
+    return BeforeValidator(
+        lambda value: parse(value) if isinstance(value, str) else value
+    )
+
+
+def _parse_map(value: str) -> dict[str, str]:
     names: dict[str, str] = {}
     for part in value.split(","):
         field, is_pair, name = part.partition("=")
@@ -37,27 +42,21 @@ def parse_map(value: object) -> object:
     return names
 
 
-def _parse_delimiter(value: object) -> object:
-    if not isinstance(value, str):
-        return value
+def _parse_delimiter(value: str) -> str:
     character = WORDS.get(value, value)
     if len(character) != 1 or character in '"\r\n' or character.isalnum():
         raise ValueError("must be one character, such as ; or |, or tab or space")
     return character
 
 
-def _parse_thousands(value: object) -> object:
-    if not isinstance(value, str):
-        return value
+def _parse_thousands(value: str) -> str:
     character = WORDS.get(value, value)
     if character not in (",", ".", "'", " ", "_", ""):
         raise ValueError("must be one of , . ' _ or space")
     return character
 
 
-def _parse_encoding(value: object) -> object:
-    if not isinstance(value, str):
-        return value
+def _parse_encoding(value: str) -> str:
     try:
         # What makes bytes of bytes (base64, zip) is no encoding of text.
         b" ".decode(value, "ignore")
@@ -68,11 +67,9 @@ def _parse_encoding(value: object) -> object:
         raise ValueError(rule) from None
 
 
-def _parse_columns(value: object) -> object:
-    if not isinstance(value, str) or not value:
-        return value
+def _parse_columns(value: str) -> str:
     names = [name for name in _split_columns(value) if name]
-    if not names:
+    if value and not names:
         raise ValueError("must name at least one column")
     if len(set(names)) < len(names):
         raise ValueError("every column needs a name of its own")
@@ -89,28 +86,26 @@ class FileForm(BaseModel):
 
     model_config = FROZEN
 
-    map: Annotated[dict[str, str], BeforeValidator(parse_map)] = Field(
-        default_factory=dict
-    )
+    map: Annotated[dict[str, str], read_by(_parse_map)] = Field(default_factory=dict)
     """What the fields are called in the input, as isin=symbol,price=px,time=ts; in
     JSON with points, as price=data.px. Other names stay.
     """
 
-    delimiter: Annotated[str, BeforeValidator(_parse_delimiter)] = ","
+    delimiter: Annotated[str, read_by(_parse_delimiter)] = ","
     """What separates the values of CSV: one character, or tab, or space."""
 
     no_quotes: bool = False
     """Values of CSV have no quotes around them: a quote is a character like others."""
 
-    encoding: Annotated[str, BeforeValidator(_parse_encoding)] = "utf-8"
+    encoding: Annotated[str, read_by(_parse_encoding)] = "utf-8"
     """How the text is encoded: cp949, utf-16, latin-1 or any other that Python has."""
 
-    columns: Annotated[str, BeforeValidator(_parse_columns)] = ""
+    columns: Annotated[str, read_by(_parse_columns)] = ""
     """The names of the columns of CSV that has no header, with commas between them;
     _ is a column that is left out.
     """
 
-    thousands: Annotated[str, BeforeValidator(_parse_thousands)] = ""
+    thousands: Annotated[str, read_by(_parse_thousands)] = ""
     """What stands between the thousands of a number, as the comma in "71,900"."""
 
     decimal_mark: Annotated[str, Field(pattern=r"^[.,]$")] = "."

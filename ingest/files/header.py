@@ -40,11 +40,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "exchange": ("x", "ex", "exchange_id"),
     "code": ("short_code", "symbol", "ticker", "단축코드", "종목코드"),
     "name": (
-        "instrument_name",
-        "한글 종목약명",
-        "한글종목약명",
-        "종목명",
-        "한글 종목명",
+        *("instrument_name", "한글 종목약명", "한글종목약명", "종목명", "한글 종목명"),
     ),
     "english_name": ("name_en", "영문 종목명", "영문종목명"),
     "market": ("exchange", "시장구분"),
@@ -61,10 +57,7 @@ _SHOWN = 200
 
 
 def fold_names(names: Sequence[str], fields: Sequence[str]) -> dict[str, str]:
-    """Return the fields that are there but in other capitals, by how they are written.
-
-    Only where it is plain which is meant: no field twice.
-    """
+    """Return the fields that are there, once, but in other capitals: as written."""
     folded: dict[str, str] = {}
     for field in fields:
         same = [name for name in names if name.casefold() == field]
@@ -83,8 +76,8 @@ def name_columns(
     """Return the field that each column holds, nothing for one that is left out.
 
     ``names`` says what fields are called (``--map``); of others, ``fields`` are known
-    in capitals, too. A column without a name is left out, as that of a trailing comma
-    or of an index. Raises BadHeader, with the option that helps.
+    in capitals, too. A column without a name is left out. Raises BadHeader, with the
+    option that helps.
     """
     columns = [column.strip() for column in columns]
     unmapped = [field for field in fields if field not in names]
@@ -158,8 +151,13 @@ def delimiter_hint(columns: Sequence[str], delimiter: str) -> str:
     other = guess_delimiter(header)
     if header.count(other) <= header.count(delimiter):
         return ""
-    words = {"\t": "tabs", ",": "commas", ";": "semicolons"}.get(other, other)
-    return f"; its header seems to be separated by {words}: {spell_delimiter(other)}"
+    option = spell_delimiter(other)
+    return f"; its header seems to be separated by {in_words(other)}: {option}"
+
+
+def in_words(delimiter: str) -> str:
+    """Return what separates values, for people."""
+    return {"\t": "tabs", ",": "commas", ";": "semicolons"}.get(delimiter, delimiter)
 
 
 def _missing(

@@ -24,8 +24,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ingest.market_hours.spans import parse_days, parse_span, read_zone
-from ingest.market_hours.timetable import Span, Timetable
+from ingest.market_hours.timetable import (
+    Span,
+    Timetable,
+    parse_days,
+    parse_span,
+    read_zone,
+)
 
 CALENDARS = ("XKRX", "NXT", "XNYS", "XNAS", "BVMF", "24/7")
 """The calendars that come with the product, by the names of their markets."""
@@ -79,22 +84,18 @@ def find_calendar(name: str) -> Timetable:
 def parse_calendar(text: str, name: str) -> Timetable:
     """Read a calendar that is called ``name`` in errors. Raises ValueError."""
     try:
-        found = _Calendar.model_validate_json(text)
+        calendar = _Calendar.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"])) or "the file"
         raise ValueError(f"calendar {name}: {field}: {first['msg']}") from None
     try:
-        other: dict[date, Sequence[Span]] = dict.fromkeys(found.closed, ())
-        other |= {day: _parse_spans(spans) for day, spans in found.other.items()}
+        other: dict[date, Sequence[Span]] = dict.fromkeys(calendar.closed, ())
+        other |= {day: _parse_spans(spans) for day, spans in calendar.other.items()}
         return Timetable(
-            found.market,
-            read_zone(found.zone),
-            parse_days(found.days),
-            _parse_spans(found.sessions),
-            other,
-            found.last,
-            found.closing_minutes,
+            *(calendar.market, read_zone(calendar.zone), parse_days(calendar.days)),
+            *(_parse_spans(calendar.sessions), other),
+            *(calendar.last, calendar.closing_minutes),
         )
     except ValueError as error:
         raise ValueError(f"calendar {name}: {error}") from None

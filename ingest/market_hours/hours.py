@@ -7,8 +7,12 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 
 from ingest.market_hours.calendar_file import CALENDARS, find_calendar
-from ingest.market_hours.spans import parse_days, parse_span, read_zone
-from ingest.market_hours.timetable import Timetable
+from ingest.market_hours.timetable import (
+    Timetable,
+    parse_days,
+    parse_span,
+    read_zone,
+)
 
 EXAMPLE = "Asia/Seoul Mon-Fri 09:00-15:20 except 2026-12-25,2026-12-31"
 
@@ -92,12 +96,10 @@ class MarketHours:
         sessions = [on for t in tables if (on := t.session(moment)) is not None]
         begins, ends = zip(*sessions, strict=True) if sessions else ((), ())
         closes = max(map(_ms, ends)) if ends and None not in ends else None
+        opens = (_ms(at) for t in tables if (at := t.opens(moment)) is not None)
+        zone = tables[0].zone
         return MarketState(
-            market,
-            tables[0].zone,
-            _least(map(_ms, begins)),
-            closes,
-            _least(_ms(at) for t in tables if (at := t.opens(moment)) is not None),
+            market, zone, _least(map(_ms, begins)), closes, _least(opens)
         )
 
 

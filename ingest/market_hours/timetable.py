@@ -1,9 +1,10 @@
-"""When one market trades, by its own clock. Pure."""
+"""When one market trades, by its own clock, and how people write that. Pure."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 Span = tuple[int, int]
 """Beginning and end of a session, in minutes since the midnight before its beginning.
@@ -16,6 +17,9 @@ MOST_CLOSED_DAYS = 31
 
 _MOST_CHAINED = 8
 _MINUTE = timedelta(minutes=1)
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_SPAN = re.compile(r"([0-9]{2}:[0-9]{2})-([0-9]{2}:[0-9]{2})", re.ASCII)
+_DAY_MINUTES = 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +56,10 @@ class Timetable:
         Sessions that touch are one. One that goes on for more than a week has no end,
         and began a week ago.
         """
-        found = self._span_at(moment)
-        if found is None:
+        span = self._span_at(moment)
+        if span is None:
             return None
-        begin, end = found
+        begin, end = span
         for _ in range(_MOST_CHAINED):
             before = self._span_at(begin - _MINUTE)
             if before is None or before[1] != begin:
@@ -91,3 +95,41 @@ class Timetable:
     def _local(self, moment: datetime) -> tuple[datetime, datetime]:
         local = moment.astimezone(ZoneInfo(self.zone))
         return local, local.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def read_zone(text: str) -> str:
+    """Return the name of a time zone. Raises ValueError."""
+    if text not in available_timezones():
+        raise ValueError(f"{text[:40]!r}: must be a time zone like Asia/Seoul")
+    return text
+
+
+def parse_days(text: str) -> frozenset[int]:
+    """Read ``Mon-Fri`` or ``Sun,Tue``: 0 is Monday. Raises ValueError."""
+    days: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first not in _DAYS or (last or first) not in _DAYS:
+            raise ValueError(f"{part[:20]!r}: must be days like Mon-Fri or Sun,Tue")
+        begin, end = _DAYS.index(first), _DAYS.index(last or first)
+        days.update((begin + n) % 7 for n in range((end - begin) % 7 + 1))
+    return frozenset(days)
+
+
+def parse_span(text: str) -> Span:
+    """Read ``09:00-15:20``; an end before the beginning is on the next day.
+
+    Raises ValueError.
+    """
+    form = _SPAN.fullmatch(text)
+    if form is None:
+        raise ValueError(f"{text[:20]!r}: must be a session like 09:00-15:20")
+    begin, end = map(_minutes, form.groups())
+    return begin, end + (_DAY_MINUTES if end <= begin else 0)
+
+
+def _minutes(text: str) -> int:
+    hours, minutes = map(int, text.split(":"))
+    if minutes > 59 or hours * 60 + minutes > _DAY_MINUTES:
+        raise ValueError(f"{text}: must be a time from 00:00 to 24:00")
+    return hours * 60 + minutes

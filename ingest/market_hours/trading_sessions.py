@@ -20,19 +20,16 @@ class TradingSessions:
     They are the instrument's country, or the venue of a key that is none.
     """
 
-    def __init__(
-        self, usual: Timetable | None, named: Mapping[str, Timetable] | None = None
-    ) -> None:
-        """``usual`` is of all that are not named; without it nobody knows these."""
-        self._usual = usual
-        self._named = dict(named or {})
+    def __init__(self, named: Mapping[str, Timetable]) -> None:
+        """``named`` has under no letters that of all others, if it is known."""
+        self._named = named
         # Trades of one minute are many.
         self._session_at = lru_cache(maxsize=65_536)(self._look_up)
 
     @property
     def are_by_letters(self) -> bool:
         """Whether instruments differ."""
-        return bool(self._named)
+        return bool(self._named.keys() - {""})
 
     def session_of(self, isin: str, minute: int) -> str | None:
         """Return the session that a minute since 1970 is in, None if nobody knows."""
@@ -40,7 +37,7 @@ class TradingSessions:
         return self._session_at(letters if letters in self._named else "", minute)
 
     def _look_up(self, letters: str, minute: int) -> str | None:
-        table = self._named.get(letters, self._usual)
+        table = self._named.get(letters)
         return None if table is None else session_at(table, minute)
 
     @classmethod
@@ -49,21 +46,16 @@ class TradingSessions:
 
         Raises ValueError.
         """
-        usual: Timetable | None = None
         named: dict[str, Timetable] = {}
         for part in filter(None, map(str.strip, text.split(","))):
             letters, equals, name = part.rpartition("=")
             if equals and (len(letters) != 2 or not letters.isupper()):
                 rule = "must be two capitals before the =, as in KR=XKRX"
                 raise ValueError(f"{part[:80]!r}: {rule}")
-            if letters in named or (not equals and usual is not None):
+            if letters in named:
                 raise ValueError(f"{part[:80]!r}: names {letters or 'all'} twice")
-            table = find_calendar(name)
-            if equals:
-                named[letters] = table
-            else:
-                usual = table
-        return cls(usual, named)
+            named[letters] = find_calendar(name)
+        return cls(named)
 
 
 def minute_of(time_us: int) -> int:
@@ -78,7 +70,7 @@ def session_at(table: Timetable, minute: int) -> str:
     """
     moment = datetime.fromtimestamp(minute * 60, UTC)
     closing = timedelta(minutes=table.closing_minutes)
-    if table.session(moment) is not None or table.session(moment - closing) is not None:
+    if table.session(moment) or table.session(moment - closing):
         return "regular"
     midnight, minutes = table.minutes_of_day(moment)
     spans = table.spans_on(midnight)

@@ -5,9 +5,9 @@ A command makes its own options of them (``cli/commands/setting_options.py``).
 
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field, InstanceOf
+from pydantic import BaseModel, Field, InstanceOf
 
-from ingest.files.file_form import FROZEN
+from ingest.files.file_form import FROZEN, read_by
 from ingest.sources.rate_profile import Profile
 
 
@@ -17,10 +17,6 @@ class FeedOptions(BaseModel):
     model_config = FROZEN
 
 
-def _parse(value: object) -> object:
-    return Profile.parse(value) if isinstance(value, str) else value
-
-
 Share = Annotated[float, Field(ge=0, le=1)]
-ProfileOption = Annotated[InstanceOf[Profile], BeforeValidator(_parse)]
+ProfileOption = Annotated[InstanceOf[Profile], read_by(Profile.parse)]
 """A profile, or the text of one."""

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf
 
-from ingest.conditions.table_choice import ChoiceOption
+from ingest.conditions.known_tables import ChoiceOption
 from ingest.decimals import plain_decimal
+from ingest.files.file_form import read_by
 from ingest.records.leave_out import Condition
 from ingest.sources.feed_options import FeedOptions
 from ingest.trade import ISIN_PATTERN, InvalidTrade, check_isin
@@ -20,8 +21,7 @@ NUMBERS = ("price", "size")
 _NAME = re.compile(r"[^=,\s][^=,]{0,99}")
 
 
-def parse_pairs(text: str, example: str) -> dict[str, str]:
-    """Read ``a=b,c=d``. Raises ValueError; ``example`` is how a pair may look."""
+def _parse_pairs(text: str, example: str) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for part in text.split(","):
         name, is_pair, value = (side.strip() for side in part.partition("="))
@@ -33,10 +33,8 @@ def parse_pairs(text: str, example: str) -> dict[str, str]:
     return pairs
 
 
-def _parse_constants(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    pairs = parse_pairs(value, "venue=XNAS")
+def _parse_constants(value: str) -> dict[str, str]:
+    pairs = _parse_pairs(value, "venue=XNAS")
     for name, text in pairs.items():
         if name in ("seq", "time"):
             raise ValueError(f"{name!r}: cannot be the same in all trades")
@@ -49,11 +47,9 @@ def _parse_constants(value: object) -> object:
     return pairs
 
 
-def _parse_scale(value: object) -> object:
-    if not isinstance(value, str):
-        return value
+def _parse_scale(value: str) -> dict[str, Decimal]:
     factors: dict[str, Decimal] = {}
-    for name, text in parse_pairs(value, "price=1e-9").items():
+    for name, text in _parse_pairs(value, "price=1e-9").items():
         _check_number(name)
         try:
             factors[name] = Decimal(plain_decimal(text))
@@ -85,10 +81,6 @@ def _parse_conditions(value: object) -> object:
     return tuple(Condition.parse(v) if isinstance(v, str) else v for v in value)
 
 
-def _parse_venue(value: object) -> object:
-    return Venue.parse(value) if isinstance(value, str) else value
-
-
 class FieldOptions(FeedOptions):
     """What the fields of a record become."""
 
@@ -97,7 +89,7 @@ class FieldOptions(FeedOptions):
     Without it, such a time is refused.
     """
 
-    set: Annotated[dict[str, str], BeforeValidator(_parse_constants)] = Field(
+    set: Annotated[dict[str, str], read_by(_parse_constants)] = Field(
         default_factory=dict
     )
     """Fields that every trade gets, whatever its line says, as
@@ -105,7 +97,7 @@ class FieldOptions(FeedOptions):
     is the time of that day.
     """
 
-    scale: Annotated[dict[str, Decimal], BeforeValidator(_parse_scale)] = Field(
+    scale: Annotated[dict[str, Decimal], read_by(_parse_scale)] = Field(
         default_factory=dict
     )
     """What price and size are multiplied by, exactly, as price=1e-9,size=0.001."""
@@ -130,7 +122,7 @@ class FieldOptions(FeedOptions):
     ./table.csv; see docs/conditions.md.
     """
 
-    venue: Annotated[InstanceOf[Venue], BeforeValidator(_parse_venue)] | None = None
+    venue: Annotated[InstanceOf[Venue], read_by(Venue.parse)] | None = None
     """The venue of symbols that have no ISIN: they get keys. XNAS, or XNAS=QM with
     letters of its own, from QM to QZ; see docs/keys.md.
     """

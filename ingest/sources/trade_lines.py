@@ -1,8 +1,4 @@
-"""Lines of CSV or JSON, read as trades: names, times, numbers and symbols. Pure.
-
-``LineReader`` reads what a user's own source writes, as ``LineOptions`` says. Tapes are
-in the project's own form and use the parts.
-"""
+"""Lines of CSV or JSON, read as trades: names, times, numbers and symbols. Pure."""
 
 import json
 import re
@@ -15,11 +11,11 @@ from typing import Annotated, Any, Literal, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
-from pydantic import BeforeValidator, Field, InstanceOf, model_validator
+from pydantic import Field, InstanceOf, model_validator
 
 from ingest.conditions.sale_rules import Sale, SaleRules
 from ingest.decimals import decimal_of, plain_time, whole_number
-from ingest.files.file_form import FileForm
+from ingest.files.file_form import FileForm, read_by
 from ingest.files.file_kind import BOM, foreign_kind
 from ingest.files.header import fold_names, name_columns
 from ingest.files.number_marks import number_cleaner
@@ -64,9 +60,7 @@ _COMMA = re.compile(r"[0-9][,' \u00a0\u202f][0-9]")
 _PLACES = {"s": 6, "ms": 3, "us": 0, "ns": -3}
 
 
-def _parse_zone(value: object) -> object:
-    if not isinstance(value, str):
-        return value
+def _parse_zone(value: str) -> ZoneInfo:
     try:
         return ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -87,9 +81,7 @@ class LineOptions(FieldOptions, FileForm):
     read whatever this is.
     """
 
-    time_zone: Annotated[InstanceOf[ZoneInfo], BeforeValidator(_parse_zone)] | None = (
-        None
-    )
+    time_zone: Annotated[InstanceOf[ZoneInfo], read_by(_parse_zone)] | None = None
     """Where the clocks stand by which ISO 8601 times without an offset are, such as
     Asia/Seoul. Without it, they are refused.
     """
@@ -197,7 +189,7 @@ class LineReader:
         )
         pairs = zip(self._columns, self._header, strict=True)
         self._rules = self._rules_by({field: name for field, name in pairs if field})
-        self._check_conditions(self._columns)
+        self._check_columns(self._columns)
         self.numbers_by_arrival = "seq" not in self._columns
         self._is_plain = False
         self._fields_of = self._row
@@ -326,22 +318,18 @@ class LineReader:
             names=names,
         )
 
-    def _check_conditions(self, columns: Sequence[str]) -> None:
-        for name in self._rules.fields_looked_at:
-            if name not in (*columns, *self._options.set):
-                raise BadHeader(
-                    f"its header has no column {name!r}, which leave_out names: it has "
-                    f"{', '.join(self._header)[:200]}"
-                )
-        for name, rule in self._sale_columns():
+    def _check_columns(self, columns: Sequence[str]) -> None:
+        for name, rule in self._columns_looked_at():
             if name not in (*columns, *self._header, *self._options.set):
                 raise BadHeader(
                     f"its header has no column {name!r}, {rule}: it has "
                     f"{', '.join(self._header)[:200]}"
                 )
 
-    def _sale_columns(self) -> Iterator[tuple[str, str]]:
-        """Yield the columns that ``updates`` needs, and what for."""
+    def _columns_looked_at(self) -> Iterator[tuple[str, str]]:
+        """Yield the columns that ``leave_out`` and ``updates`` need, and what for."""
+        for name in self._rules.fields_looked_at:
+            yield name, "which leave_out names"
         choice = self._options.updates
         if choice is None:
             return
@@ -418,8 +406,8 @@ class LineReader:
         return [value.strip() for value in values] == self._header
 
     def _as_it_came(self, line: bytes) -> tuple[str, bytes] | None:
-        if (known := read_wire(line)) is not None:
-            return known[0], line
+        if (head := read_wire(line)) is not None:
+            return head[0], line
         try:
             return Trade.from_wire(line).isin, line
         except InvalidTrade:
@@ -452,20 +440,20 @@ class LineReader:
                 parts.append({**around, **part} if isinstance(part, dict) else part)
         return parts
 
-    def _named(self, found: Any) -> dict[str, Any]:
+    def _named(self, fields: Any) -> dict[str, Any]:
         """Return an object with the names of a trade. Raises InvalidTrade."""
-        if not isinstance(found, dict):
-            shown = found if isinstance(found, bytes) else str(found)
+        if not isinstance(fields, dict):
+            shown = fields if isinstance(fields, bytes) else str(fields)
             raise InvalidTrade("not_object", "trade", shown, "is not a JSON object")
-        values = {field: value_at(found, path) for field, path in self._paths.items()}
+        values = {field: value_at(fields, path) for field, path in self._paths.items()}
         for name in self._names.values():
-            found.pop(name, None)
+            fields.pop(name, None)
         for field, value in values.items():
             if value is not None:
-                found[field] = value
+                fields[field] = value
             else:
-                found.pop(field, None)
-        return found
+                fields.pop(field, None)
+        return fields
 
     def trade_of(self, fields: dict[str, Any]) -> Trade:
         """Return the trade of fields with its names. Raises InvalidTrade."""
@@ -527,7 +515,7 @@ class LineReader:
             return trade
         return self._sales.apply(trade, sale)
 
-    def _time(self, fields: dict[str, Any]) -> Any:
+    def _time(self, fields: dict[str, Any]) -> int | str:
         value = fields.get("time")
         text = value if type(value) is str else _text_of(value)
         if self._has_date:
@@ -584,15 +572,10 @@ class LineReader:
                 "makes keys of them"
             )
             return InvalidTrade("bad_isin", "isin", value, rule)
+        isin_of = self._instruments.isin_of
         rule = "is neither an ISIN nor a code of the instrument list"
-        rule += symbol_hint.hint_of(symbol, self._is_listed)
+        rule += symbol_hint.hint_of(symbol, lambda code: isin_of(code) is not None)
         return InvalidTrade(UNKNOWN_SYMBOL, "isin", value, rule)
-
-    def _is_listed(self, code: str) -> bool:
-        return (
-            self._instruments is not None
-            and self._instruments.isin_of(code) is not None
-        )
 
 
 def _explained(error: InvalidTrade, value: object) -> InvalidTrade:
@@ -619,12 +602,7 @@ def _decode(line: bytes) -> Any:
         if b"NaN" not in line and b"Infinity" not in line:
             raise _not_json(line, error) from None
     try:
-        return json.loads(
-            line,
-            parse_float=JsonNumber,
-            parse_int=_whole,
-            parse_constant=lambda _: None,
-        )
+        return exact_json(line, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         raise _not_json(line, error) from None
 
@@ -675,12 +653,12 @@ def read_records(
     return results
 
 
-def exact_json(text: bytes) -> Any:
+def exact_json(text: bytes, **options: Any) -> Any:
     """Decode JSON; a number that no type of Python keeps is a ``JsonNumber``.
 
     Raises ValueError and RecursionError.
     """
-    return json.loads(text, parse_float=JsonNumber, parse_int=_whole)
+    return json.loads(text, parse_float=JsonNumber, parse_int=_whole, **options)
 
 
 def check_size(size: int) -> None:
