@@ -23,19 +23,18 @@ def plain_decimal(text: str) -> str:
     """Return a number without a sign, as JSON or Python writes it, as plain decimal.
 
     What is plain already stays, digit for digit: ``1.50`` is ``1.50``. Otherwise
-    exponents are carried out and missing zeros added: ``6E-8`` is ``0.00000006``,
-    ``.5`` is ``0.5``, ``1.5e3`` is ``1500``. No digit is lost or made up. Raises
-    ValueError, with the rule, for anything else, and for what takes more than 18 digits
-    before or after the point.
+    exponents are carried out and missing zeros added: ``6E-8`` is ``0.00000006``. No
+    digit is lost or made up. Raises ValueError, with the rule, for
+    anything else, and for over 18 digits before or after the point.
     """
     if _PLAIN.fullmatch(text):
         return text
-    found = _NOTATION.fullmatch(text) if len(text) <= MAX_CHARS else None
-    if found is None or not (found["whole"] or found["fraction"]):
+    form = _NOTATION.fullmatch(text) if len(text) <= MAX_CHARS else None
+    if form is None or not (form["whole"] or form["fraction"]):
         raise ValueError("must be a decimal above zero, such as 71900, 0.5 or 6E-8")
-    digits = found["whole"] + (found["fraction"] or "")
+    digits = form["whole"] + (form["fraction"] or "")
     # Where the point stands among the digits.
-    point = len(found["whole"]) + int(found["exponent"] or 0)
+    point = len(form["whole"]) + int(form["exponent"] or 0)
     if not digits.strip("0"):
         # Zero is zero, however it is written; a trade refuses it by its own rule.
         return "0"
@@ -49,9 +48,8 @@ def plain_decimal(text: str) -> str:
     else:
         whole = digits[:point].ljust(point, "0").lstrip("0") or "0"
         fraction = digits[point:]
-    if len(fraction) > PLACES:
-        # Only zeros: what counts was looked at above.
-        fraction = fraction[:PLACES]
+    # Beyond are only zeros: what counts was looked at above.
+    fraction = fraction[:PLACES]
     return f"{whole}.{fraction}" if fraction else whole
 
 

@@ -64,20 +64,9 @@ MAX_ENTRY_BYTES = 65_536
 """Largest entry of a log that is looked at at all, in bytes, unless told otherwise."""
 
 REASONS = (
-    "empty",
-    "too_large",
-    "not_json",
-    "not_object",
-    "not_decoded",
-    "missing_field",
-    "bad_field",
-    "bad_isin",
-    "bad_time",
-    "bad_seq",
-    "bad_price",
-    "bad_size",
-    "future_time",
-    "old_stamp",
+    *("empty", "too_large", "not_json", "not_object", "not_decoded", "missing_field"),
+    *("bad_field", "bad_isin", "bad_time", "bad_seq", "bad_price", "bad_size"),
+    *("future_time", "old_stamp"),
 )
 
 
@@ -143,9 +132,8 @@ class Trade:
         if not payload:
             raise InvalidTrade("empty", "trade", payload, "has no bytes")
         if len(payload) > MAX_PAYLOAD_BYTES:
-            raise InvalidTrade(
-                "too_large", "trade", len(payload), f"over {MAX_PAYLOAD_BYTES} bytes"
-            )
+            rule = f"over {MAX_PAYLOAD_BYTES} bytes"
+            raise InvalidTrade("too_large", "trade", len(payload), rule)
         try:
             fields = orjson.loads(payload)
             if isinstance(fields, dict) and _may_change(fields, payload):
@@ -243,9 +231,8 @@ def _may_change(fields: Mapping[str, Any], payload: bytes) -> bool:
 
     Fractions, exponents and more than 64 bits become floats, and -0 becomes 0.
     """
-    if float in map(type, fields.values()):
-        return True
-    return b"-0" in payload and 0 in fields.values()
+    values = fields.values()
+    return float in map(type, values) or (b"-0" in payload and 0 in values)
 
 
 def _with_exact_numbers(fields: dict[str, Any], payload: bytes) -> dict[str, Any]:
@@ -279,12 +266,10 @@ def check_not_ahead(
     if cuts_us is not None:
         after_us, before_us = cuts_us
         if stamp_us < after_us and trade.time_us <= before_us + max_ahead_us:
-            raise InvalidTrade(
-                "old_stamp",
-                "time",
-                trade.time_us,
+            rule = (
                 f"{ahead} ({stamp_us}), which is older than the window it came in "
                 f"({after_us} on): whoever stamped it, with CreateTime the producer, "
-                "has a wrong clock or unit",
+                "has a wrong clock or unit"
             )
+            raise InvalidTrade("old_stamp", "time", trade.time_us, rule)
     raise InvalidTrade("future_time", "time", trade.time_us, f"{ahead} ({stamp_us})")

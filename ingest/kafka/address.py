@@ -11,8 +11,7 @@ __all__ = ["KafkaTopic", "read_options"]
 def read_options(path: Path | None) -> tuple[tuple[str, str], ...]:
     """Read further options of librdkafka from a file of ``name=value`` lines.
 
-    Raises LogUnusable for a file that cannot be read, a line of another form and an
-    option that is not the user's to set.
+    Raises LogUnusable: of no such file, of another form, or not the user's to set.
     """
     if path is None:
         return ()

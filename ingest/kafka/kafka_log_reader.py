@@ -28,7 +28,6 @@ from ingest.tradelog.contract import (
     Head,
     LogAway,
     LogInfo,
-    LogUnusable,
     Ranges,
     Tail,
 )
@@ -90,10 +89,9 @@ class KafkaLogReader:
 
     def clock_ms(self) -> int:
         """Return this machine's clock less the margin, milliseconds since 1970."""
-        return _now_ms() - self.margin_ms
+        return time.time_ns() // 1_000_000 - self.margin_ms
 
     def partitions(self) -> tuple[int, ...]:
-        """Return the partitions that it looks at, those too that were just added."""
         self._offsets.ends()
         return self._offsets.partitions
 
@@ -112,7 +110,10 @@ class KafkaLogReader:
         firsts = self._offsets.firsts_at(before_ms, partitions)
         now_ms = clock_ms + self.margin_ms
         latest_ms = now_ms + AHEAD_MS
-        is_past = {p: _is_past(*firsts[p], latest_ms) for p in partitions}
+        # Whether there is an entry stamped past the boundary, and that can be true.
+        is_past = {
+            p: firsts[p][0] >= 0 and firsts[p][1] <= latest_ms for p in partitions
+        }
         positions = tuple(
             (firsts[p][0] if is_past[p] else ends[p]) - 1 for p in partitions
         )
@@ -122,7 +123,6 @@ class KafkaLogReader:
         return Tail(clock_ms, partitions, positions, counts)
 
     def head(self) -> Head:
-        """Return the append time of the oldest entry and what went before it."""
         starts, firsts = self._offsets.starts(), self._offsets.firsts_at(0)
         return Head(
             min((ms for _, ms in firsts.values() if ms >= 0), default=None),
@@ -139,7 +139,6 @@ class KafkaLogReader:
     def positions_at(
         self, time_ms: int, partitions: Sequence[int] = ()
     ) -> dict[int, int]:
-        """Return for each partition the last position before a time."""
         tail = self.tail(time_ms, partitions)
         return dict(zip(tail.partitions, tail.positions, strict=True))
 
@@ -186,7 +185,8 @@ class KafkaLogReader:
                         if left:
                             consumer.incremental_unassign([self._place(partition)])
             if time.monotonic() - heard_s > ANSWER_WITHIN_S:
-                raise self._away()
+                error = self._reports.last or KafkaError(KafkaError._TIMED_OUT)
+                raise sentence(self._topic, error, self._reports)
 
     def _chunks(
         self,
@@ -246,17 +246,8 @@ class KafkaLogReader:
                 raise bad_option(self._topic, error) from None
         return self._opened
 
-    def _away(self) -> LogAway | LogUnusable:
-        error = self._reports.last or KafkaError(KafkaError._TIMED_OUT)
-        return sentence(self._topic, error, self._reports)
-
     def _place(self, partition: int, offset: int = 0) -> TopicPartition:
         return TopicPartition(self._topic.topic, partition, offset)
-
-
-def _is_past(first: int, stamp_ms: int, latest_ms: int) -> bool:
-    """Tell whether there is an entry stamped past a boundary, and that can be true."""
-    return first >= 0 and stamp_ms <= latest_ms
 
 
 def _partition(message: Message) -> int:
@@ -288,7 +279,3 @@ def _chunk(run: Sequence[Message], after: int, upto: int) -> Chunk | None:
 def _empty(upto: int, blanks: int) -> Chunk:
     none = pa.array([], pa.int64())
     return Chunk(none, none, pa.array([], pa.binary()), upto, blanks)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -19,6 +19,7 @@ from tickthrottle_client.kafka_client import (
     identity,
 )
 
+_UNCOMMITTED = IsolationLevel.READ_UNCOMMITTED
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _NEWEST = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
@@ -38,14 +39,15 @@ class KafkaOffsets:
         self._has_all = not only
         self._topic = topic
         self._reports = reports
+        is_dirty = dict(topic.options).get("isolation.level") == "read_uncommitted"
+        self._isolation = _UNCOMMITTED if is_dirty else IsolationLevel.READ_COMMITTED
         self._admin: AdminClient | None = None
         # As many as its client has heard of.
         self._known = 0
 
     def starts(self, partitions: Iterable[int] | None = None) -> dict[int, int]:
         """Return each partition's first offset that is left."""
-        asked = self._ask(_EARLIEST, partitions)
-        return {p: self._answer(future).offset for p, future in asked.items()}
+        return self._offsets(self._ask(_EARLIEST, partitions))
 
     def ends(self, partitions: Iterable[int] | None = None) -> dict[int, int]:
         """Return the offset after each partition's last one.
@@ -56,12 +58,11 @@ class KafkaOffsets:
         described = describe(self._topic, self._asker())
         asked = self._ask(_LATEST, partitions)
         self._recognise(described)
-        return {p: self._answer(future).offset for p, future in asked.items()}
+        return self._offsets(asked)
 
     def highs(self) -> dict[int, int]:
         """Return the offset after each partition's last one, committed or not."""
-        asked = self._ask(_LATEST, isolation=IsolationLevel.READ_UNCOMMITTED)
-        return {p: self._answer(future).offset for p, future in asked.items()}
+        return self._offsets(self._ask(_LATEST, isolation=_UNCOMMITTED))
 
     def newest_stamps(self) -> dict[int, int]:
         """Return the newest stamp of each partition, negative where nothing is left."""
@@ -104,10 +105,13 @@ class KafkaOffsets:
                 raise unknown
         asked = admin.list_offsets(
             {TopicPartition(name, p): spec for p in which},
-            isolation_level=isolation or self._isolation(),
+            isolation_level=isolation or self._isolation,
             request_timeout=ANSWER_WITHIN_S,
         )
         return {place.partition: future for place, future in asked.items()}
+
+    def _offsets(self, asked: dict[int, Any]) -> dict[int, int]:
+        return {p: self._answer(future).offset for p, future in asked.items()}
 
     def _answer(self, future: Any) -> ListOffsetsResultInfo:
         try:
@@ -126,11 +130,6 @@ class KafkaOffsets:
         self._known = info.partitions
         if self._has_all:
             self.partitions = tuple(range(info.partitions))
-
-    def _isolation(self) -> IsolationLevel:
-        if dict(self._topic.options).get("isolation.level") == "read_uncommitted":
-            return IsolationLevel.READ_UNCOMMITTED
-        return IsolationLevel.READ_COMMITTED
 
     def _asker(self) -> AdminClient:
         if self._admin is None:

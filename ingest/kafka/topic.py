@@ -137,9 +137,7 @@ def look_at(topic: KafkaTopic) -> TopicState | None:
 
 
 def _duration(milliseconds: int) -> str:
-    if milliseconds < 0:
-        return "for ever"
-    return str(timedelta(milliseconds=milliseconds))
+    return "for ever" if milliseconds < 0 else str(timedelta(milliseconds=milliseconds))
 
 
 def _code(error: BaseException | None) -> int | None:

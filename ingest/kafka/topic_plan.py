@@ -5,8 +5,7 @@ from pydantic import BaseModel, ConfigDict, Field
 MAX_MESSAGE_BYTES = 65_536
 """``max.message.bytes`` of a topic we make: four times the largest trade.
 
-What is larger is no trade: it is refused before it lies on every replica's disk, and
-before everybody who reads needs the memory for it.
+What is larger is refused before replicas store it, and readers need memory for it.
 """
 
 

@@ -42,11 +42,8 @@ class FieldRules:
         self._clean = clean
         changes = (self._constants, self._conditions, scale, self._unsigned, clean)
         self.are_none = not any(changes)
-
-    @property
-    def fields_looked_at(self) -> list[str]:
+        self.fields_looked_at = [".".join(c.path) for c in self._conditions]
         """The fields that conditions are about, as a CSV header may have them."""
-        return [".".join(condition.path) for condition in self._conditions]
 
     def apply(self, fields: dict[str, Any]) -> None:
         """Add the constants, carry out signs and scales. Raises LeftOut, InvalidTrade.

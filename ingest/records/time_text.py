@@ -41,16 +41,14 @@ def join_time(date: str, clock: str) -> str:
     if time is None:
         rule = "beside a date it must be a time of day, like 09:30:00.5 or 093000"
         raise InvalidTrade("bad_time", "time", clock, rule)
-    fraction = time["fraction"] or ""
-    if fraction and not fraction.startswith("."):
-        fraction = f".{fraction}"
     second = time["second"] or "00"
-    if fraction and time["second"] is None:
-        rule = "has a fraction of a minute"
-        raise InvalidTrade("bad_time", "time", clock, rule)
+    if fraction := time["fraction"]:
+        if time["second"] is None:
+            raise InvalidTrade("bad_time", "time", clock, "has a fraction of a minute")
+        second += "." + fraction.removeprefix(".")
     return (
         f"{day[1]}-{day[2]}-{day[3]}T{time['hour']:0>2}:{time['minute']}:{second}"
-        f"{fraction}{time['offset'] or ''}"
+        f"{time['offset'] or ''}"
     )
 
 

@@ -79,25 +79,9 @@ def break_trade(rng: Random, payload: bytes) -> bytes:
     return rng.choice(_KINDS)(rng, payload)
 
 
-def _empty(rng: Random, payload: bytes) -> bytes:
-    return b""
-
-
-def _truncated(rng: Random, payload: bytes) -> bytes:
-    return payload[: rng.randrange(1, len(payload))]
-
-
 def _not_utf8(rng: Random, payload: bytes) -> bytes:
     broken = payload.replace(b"KR7", b"\xc7\xd1\xff", 1)
     return b"\xff" + payload if broken == payload else broken
-
-
-def _list(rng: Random, payload: bytes) -> bytes:
-    return b"[" + payload + b"]"
-
-
-def _too_large(rng: Random, payload: bytes) -> bytes:
-    return payload[:-1] + b',"pad":"' + b"x" * MAX_PAYLOAD_BYTES + b'"}'
 
 
 def _missing_field(rng: Random, payload: bytes) -> bytes:
@@ -119,11 +103,11 @@ def _with(name: str, value: object) -> Callable[[Random, bytes], bytes]:
 
 
 _KINDS: tuple[Callable[[Random, bytes], bytes], ...] = (
-    _empty,
-    _truncated,
+    lambda rng, payload: b"",
+    lambda rng, payload: payload[: rng.randrange(1, len(payload))],
     _not_utf8,
-    _list,
-    _too_large,
+    lambda rng, payload: b"[" + payload + b"]",
+    lambda rng, payload: payload[:-1] + b',"pad":"' + b"x" * MAX_PAYLOAD_BYTES + b'"}',
     _missing_field,
     _wrong_check_digit,
     _with("isin", "005930"),

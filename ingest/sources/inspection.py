@@ -10,7 +10,7 @@ from typing import Any
 
 from ingest.conditions.known_tables import find_table
 from ingest.files.file_kind import foreign_file, foreign_kind, guess_encoding
-from ingest.files.header import guess_delimiter, guess_map
+from ingest.files.header import guess_delimiter, guess_map, in_words
 from ingest.files.records import BadHeader, Record, cut_records, split_row
 from ingest.files.text_pieces import to_utf8
 from ingest.instrument_table.known_instruments import Instruments
@@ -70,16 +70,12 @@ class Inspection:
     problem: str = ""
 
     @property
-    def _score(self) -> int:
+    def score(self) -> int:
         """How far records come: what is refused later has been read up to there."""
         counts = self.refusals.counts
         at_the_symbol = counts["bad_isin"] + counts[UNKNOWN_SYMBOL]
         read = counts["bad_size"] + 2 * counts["bad_time"] + 3 * at_the_symbol
         return read + 4 * self.taken
-
-    def is_better_than(self, other: "Inspection") -> bool:
-        """Tell whether its options read more than those of another one."""
-        return self._score > other._score
 
 
 def inspect_sample(
@@ -102,7 +98,7 @@ def inspect_sample(
         options = _with(options, chosen, delimiter=guess_delimiter(header))
         # Where a value may end depends on what separates them.
         records = _records(sample, options)
-        form = f"CSV, separated by {_words(options.delimiter)}"
+        form = f"CSV, separated by {in_words(options.delimiter)}"
         try:
             columns = options.column_names or split_row(
                 first, options.delimiter, no_quotes=options.no_quotes
@@ -121,7 +117,7 @@ def inspect_sample(
         except ValueError:
             continue
         other = _read(records, varied, instruments, form)
-        if other.is_better_than(best):
+        if other.score > best.score:
             best, options = other, varied
     best.names = {k: name for k, name in best.names.items() if k in fields}
     best.options = _with_table(records, best, instruments)
@@ -149,13 +145,11 @@ def _with_table(
     for name in _US_TABLES:
         has_tapes = bool(find_table(name).plans)
         tape = names.get("tape", "") if has_tapes else ""
-        text = f"{name}:{names['conditions']}:{tape}:{market}"
         if has_tapes and not tape:
             continue
-        text = text.rstrip(":")
-        seen = _read(
-            records, _with(options, {}, updates=text, **probe), instruments, ""
-        )
+        text = f"{name}:{names['conditions']}:{tape}:{market}".rstrip(":")
+        varied = _with(options, {}, updates=text, **probe)
+        seen = _read(records, varied, instruments, "")
         is_known = not seen.refusals.unknown_conditions
         if is_known and seen.partial > best.partial and seen.taken == best.taken:
             return _with(options, {}, updates=text)
@@ -203,10 +197,7 @@ def _read(
         return seen
     unknown = seen.refusals.unknown_conditions
     reader = LineReader(
-        options,
-        1,
-        lambda: EARLIEST_TIME_US,
-        instruments,
+        *(options, 1, lambda: EARLIEST_TIME_US, instruments),
         unknown=unknown,
         is_whole=True,
     )
@@ -273,11 +264,9 @@ def _guess_of_json(
     listed = [name for name, value in example.items() if _holds_objects(value)]
     if options.records or (listed and not {"isin", "price"} & example.keys()):
         options = _with(options, chosen, records=(listed or [""])[0])
-        found: Any = example
-        for name in options.records.split("."):
-            found = found.get(name) if isinstance(found, dict) else None
-        if _holds_objects(found):
-            example = {**example, **found[0]}
+        parts = value_at(example, options.records.split("."))
+        if _holds_objects(parts):
+            example = {**example, **parts[0]}
     # By their last names; what lies nearer comes first.
     paths = sorted(_paths(example), key=lambda path: path.count("."))
     leaves = {path.rpartition(".")[2]: path for path in reversed(paths)}
@@ -301,7 +290,3 @@ def _paths(example: Mapping[str, Any], before: str = "") -> Iterator[str]:
             yield from _paths(value, f"{before}{name}.")
         elif not isinstance(value, dict | list):
             yield f"{before}{name}"
-
-
-def _words(delimiter: str) -> str:
-    return {"\t": "tabs", ",": "commas", ";": "semicolons"}.get(delimiter, delimiter)

@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
-from typing import NamedTuple
 
 from ingest.sources.company_names import SECTORS, create_names
 from tickthrottle_client.trade_v1 import isin_check_digit
@@ -67,13 +66,6 @@ def encode_instruments(instruments: Iterable[SimulatedInstrument]) -> str:
     return text.getvalue()
 
 
-class _Share(NamedTuple):
-    isin: str
-    code: str
-    is_preferred: bool
-    base_price: int
-
-
 def price_step(price: int) -> int:
     """Return the price step in won at a price: neighbours up are one step apart."""
     return _STEPS[bisect_right(_STEP_BOUNDS, price)]
@@ -90,10 +82,9 @@ def step_down(price: int) -> int:
 
 
 def daily_limits(base_price: int) -> tuple[int, int]:
-    """Return the lowest and highest price of a day whose base price is given.
+    """Return the lowest and highest price of a day: 30 % from its base price.
 
-    The width is 30 % of the base price, cut to the base price's step; the upper
-    limit is then cut to the step at its own level.
+    The width is cut to the base price's step, the upper limit to that at its own level.
     """
     step = price_step(base_price)
     width = base_price * _LIMIT_PERCENT // 100 // step * step
@@ -111,14 +102,11 @@ def popularity(count: int) -> list[float]:
 def create_instruments(seed: str, count: int) -> tuple[SimulatedInstrument, ...]:
     """Return the first ``count`` instruments of a market, the most traded first.
 
-    An instrument is the same however many there are, and no two have the same ISIN.
-
+    An instrument is the same however many there are; ISINs and names are distinct.
     Mostly ``KR7`` + code + ``00`` + check digit; every 25th is a preferred share
-    whose code and ISIN differ in one character, every 80th code holds a letter.
-    The first two are those of the documents; all prices, and the names of the others,
-    are made up. Names are distinct; a preferred share has the name, market and sector
-    of the share before it. ``count`` is at most 20,000: as many are drawn without
-    replacement one after the other, each whatever comes after it.
+    whose code and ISIN differ in one character, with the name, market and sector of the
+    share before it; every 80th code holds a letter. The first two are those of the
+    documents; all else is made up. ``count`` is at most 20,000.
     """
     stems = _with_documents(Random(seed).sample(range(100, 100_000), count))
     # Each kind by chances of its own: drawing more of one changes no other.
@@ -131,10 +119,8 @@ def create_instruments(seed: str, count: int) -> tuple[SimulatedInstrument, ...]
     for rank, (_, name) in enumerate(_OF_DOCUMENTS[:count]):
         names[rank], markets[rank], sectors[rank] = name, _MARKETS[0], SECTORS[0]
     instruments: list[SimulatedInstrument] = []
-    for share, name, market, sector in zip(
-        shares, names, markets, sectors, strict=True
-    ):
-        isin, code, is_preferred, price = share
+    rows = zip(shares, names, markets, sectors, strict=True)
+    for (isin, code, is_preferred, price), name, market, sector in rows:
         if is_preferred:
             common = instruments[-1]
             name = common.name + _PREFERRED
@@ -152,13 +138,11 @@ def _with_documents(drawn: list[int]) -> list[int]:
 
 def _choose_market(rng: Random, rank: int) -> str:
     is_quiet = rank >= _QUIET_FROM
-    (market,) = rng.choices(
-        _MARKETS, _QUIET_MARKET_WEIGHTS if is_quiet else _MARKET_WEIGHTS
-    )
-    return market
+    weights = _QUIET_MARKET_WEIGHTS if is_quiet else _MARKET_WEIGHTS
+    return rng.choices(_MARKETS, weights)[0]
 
 
-def _create_share(rng: Random, rank: int, stem: int) -> _Share:
+def _create_share(rng: Random, rank: int, stem: int) -> tuple[str, str, bool, int]:
     code = code_in_isin = f"{stem:05}0"
     is_preferred = rank % 25 == 20 and rank % 80 != 40
     if rank % 80 == 40:
@@ -168,26 +152,15 @@ def _create_share(rng: Random, rank: int, stem: int) -> _Share:
     number = f"KR7{code_in_isin}00"
     price = int(rng.lognormvariate(0, _PRICE_SPREAD) * _MEDIAN_PRICE)
     price = min(max(price, _LOWEST_BASE), _HIGHEST_BASE)
-    return _Share(
-        number + isin_check_digit(number),
-        code,
-        is_preferred,
-        price - price % price_step(price),
-    )
+    isin = number + isin_check_digit(number)
+    return isin, code, is_preferred, price - price % price_step(price)
 
 
 class Book:
     """An instrument while it trades: its price walks on the grid, its totals add up."""
 
     __slots__ = (
-        "_head",
-        "_high",
-        "_low",
-        "_price",
-        "_seq",
-        "_value",
-        "_volume",
-        "isin",
+        *("_head", "_high", "_low", "_price", "_seq", "_value", "_volume", "isin"),
     )
 
     def __init__(self, instrument: SimulatedInstrument) -> None:

@@ -98,24 +98,20 @@ class ReplayOptions(FeedOptions):
 def least_pass_us(length_us: int, trades: int, speed: float) -> int:
     """Return how long a pass takes at least, from its begin to that of the next.
 
-    ``length_us`` is how long its trades are played. A tape of a second or more takes
-    its own time; a shorter one takes a second, and one for each 1,000 trades, so that
-    it is not repeated as fast as the machine can.
+    ``length_us`` is how long its trades are played. A tape shorter than a second takes
+    a second, and one for each 1,000 trades, so that it is not repeated as fast as the
+    machine can.
     """
     if length_us * speed >= SHORT_US:
         return 0
     return int(max(SHORT_US, trades * 1_000_000 // SHORT_RATE) / speed)
 
 
-def _tell_nobody(_: str) -> None:
-    pass
-
-
 class Replay:
     """Tapes to be played: looked through when it is made, and sorted if need be.
 
-    That takes some seconds of a long tape. ``tell`` is told of tapes that are not in
-    the order of time, and of gaps over a minute when they begin.
+    ``tell`` is told of tapes that are not in the order of time, and of gaps over a
+    minute when they begin.
     """
 
     def __init__(
@@ -123,7 +119,7 @@ class Replay:
         tapes: Sequence[Path],
         options: ReplayOptions,
         read: Read = read_tape,
-        tell: Tell = _tell_nobody,
+        tell: Tell = lambda _: None,
     ) -> None:
         self._options = options
         self._tell = tell
@@ -140,26 +136,16 @@ class Replay:
         A pass begins 1 ms after the newest stamp of the pass before; ``refusals``
         counts the bad lines of every pass. Raises TapeError as ``read_tape`` does.
         """
-        restamp = _restamp if self._options.stamp == "now" else _keep
+        keeps_stamps = self._options.stamp == "recorded"
         played = [_played(self._options, reader, refusals) for reader in self._readers]
         merged = merge(*played, key=itemgetter(0)) if len(played) > 1 else played[0]
         if self._options.is_at_own_pace:
             merged = _telling_gaps(merged, start_us, self._tell)
         for due_us, at_us, trade in _paced(self._options, merged):
-            stamped = restamp(trade, start_us + at_us)
-            yield Event(due_us, trade.isin, stamped.to_wire())
-
-
-def replay(
-    tapes: Sequence[Path],
-    options: ReplayOptions,
-    start_us: int,
-    refusals: Refusals,
-    read: Read = read_tape,
-    tell: Tell = _tell_nobody,
-) -> Iterator[Event]:
-    """Return the events of a ``Replay`` that starts at once."""
-    return Replay(tapes, options, read, tell).events(start_us, refusals)
+            if not keeps_stamps:
+                own = (trade.seq, trade.price, trade.size, trade.extra)
+                trade = Trade(trade.isin, start_us + at_us, *own)
+            yield Event(due_us, trade.isin, trade.to_wire())
 
 
 _Due = tuple[int, int, Trade]
@@ -168,16 +154,15 @@ _Due = tuple[int, int, Trade]
 
 def _paced(options: ReplayOptions, merged: Iterator[_Due]) -> Iterator[_Due]:
     if options.profile is not None:
-        # Whichever ends first: the profile or the tapes.
         dues_us = options.profile.dues_us()
-        for due_us, (_, _, trade) in zip(dues_us, merged, strict=False):
-            yield due_us, due_us, trade
-    elif options.rate is not None:
-        for played, (_, _, trade) in enumerate(merged):
-            due_us = int(played * 1e6 / options.rate)
-            yield due_us, due_us, trade
+    elif (rate := options.rate) is not None:
+        dues_us = (int(played * 1e6 / rate) for played in count())
     else:
         yield from merged
+        return
+    # Whichever ends first: the profile or the tapes.
+    for due_us, (_, _, trade) in zip(dues_us, merged, strict=False):
+        yield due_us, due_us, trade
 
 
 def _telling_gaps(merged: Iterator[_Due], start_us: int, tell: Tell) -> Iterator[_Due]:
@@ -259,12 +244,9 @@ class _TapeReader:
                 break
         if order.is_broken:
             self._watches = False
-            is_sorted = self._sort()
-            what = (
-                "it is sorted"
-                if is_sorted
-                else "too large to be sorted, it is played as it is"
-            )
+            what = "it is sorted"
+            if not self._sort():
+                what = "too large to be sorted, it is played as it is"
             self._tell(f"is not in the order of time: {order.first}; {what}")
         elif order.first is not None:
             self._tell(f"{order.first}: it is played in its place, and no price")
@@ -280,18 +262,14 @@ class _TapeReader:
 
     def _watched(self, trades: Iterator[Trade]) -> Iterator[Trade]:
         """Yield trades; tell once if they turn out not to be in order."""
-        if not self._watches:
-            yield from trades
-            return
         order = TapeOrder()
-        for trade in trades:
+        while self._watches and (trade := next(trades, None)) is not None:
             order.add(trade)
             yield trade
             if order.is_broken:
-                break
-        if order.is_broken:
-            self._watches = False
-            self._tell(f"is not in the order of time: {order.first}; played as it is")
+                self._watches = False
+                rule = f"is not in the order of time: {order.first}; played as it is"
+                self._tell(rule)
         yield from trades
 
     def _tell(self, rule: str) -> None:
@@ -304,14 +282,6 @@ def _until_fault(trades: Iterator[Trade], faults: list[TapeError]) -> Iterator[T
         yield from trades
     except TapeError as error:
         faults.append(error)
-
-
-def _restamp(trade: Trade, time_us: int) -> Trade:
-    return Trade(trade.isin, time_us, trade.seq, trade.price, trade.size, trade.extra)
-
-
-def _keep(trade: Trade, _: int) -> Trade:
-    return trade
 
 
 class _ByTape:

@@ -39,14 +39,8 @@ _Slot = tuple[int, int, int]
 # Intensity over a day, (share of the session, relative rate): the opening, a quiet
 # midday, the closing.
 _DAY = (
-    (0.0, 1.75),
-    (0.05, 1.5),
-    (0.15, 1.15),
-    (0.45, 0.7),
-    (0.65, 0.7),
-    (0.9, 1.05),
-    (0.97, 1.3),
-    (1.0, 1.6),
+    *((0.0, 1.75), (0.05, 1.5), (0.15, 1.15), (0.45, 0.7)),
+    *((0.65, 0.7), (0.9, 1.05), (0.97, 1.3), (1.0, 1.6)),
 )
 _DAY_AREA = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(_DAY))
 _DAY_SHARES = [share for share, _ in _DAY]
@@ -137,7 +131,7 @@ class Simulator(FeedOptions):
         return self.prepare()(start_us)
 
     def prepare(self) -> Callable[[int], Iterator[Event]]:
-        """Return what does as ``events``, once: all that takes time is done here."""
+        """Return what does as ``events``, once: what takes time is done here."""
         return _Session(self).events
 
     def factor(self, elapsed_us: int) -> float:
@@ -236,13 +230,10 @@ class _Session:
                 if luck < is_repeat:
                     recent.append(event)
                     yield event
-                else:
-                    self._delay(event)
-
-    def _delay(self, event: Event) -> None:
-        due_us = event.due_us + self._rng.randrange(1_000, MAX_DELAY_US + 1)
-        self._drawn += 1
-        heappush(self._late, (due_us, self._drawn, event._replace(due_us=due_us)))
+                    continue
+                due_us += rng.randrange(1_000, MAX_DELAY_US + 1)
+                self._drawn += 1
+                heappush(late, (due_us, self._drawn, event._replace(due_us=due_us)))
 
 
 def _recent_at(rate: float) -> int:

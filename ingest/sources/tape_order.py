@@ -6,7 +6,6 @@ something else: by instrument, as the daily files of exchanges are, or from its 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from operator import itemgetter
 
 from ingest.span_words import span_words
@@ -28,28 +27,12 @@ _MOST_LOOKED_AT = 2_000_000
 _TRADE_OVERHEAD_BYTES = 150
 
 
-@dataclass(frozen=True, slots=True)
-class OutOfOrder:
-    """A trade that is older than one before it."""
-
-    number: int
-    """Its place among the trades of the tape, from 1."""
-
-    isin: str
-    behind_us: int
-
-    def __str__(self) -> str:
-        return (
-            f"trade {self.number:,} ({self.isin}) is {span_words(self.behind_us)} "
-            "older than one before it"
-        )
-
-
 class TapeOrder:
     """Looks at the trades of a tape as they stand."""
 
     def __init__(self) -> None:
-        self.first: OutOfOrder | None = None
+        self.first: str | None = None
+        """What is known of the first trade that is older than one before it."""
         self.out_of_order = 0
         self.trades = 0
         self._newest_us = 0
@@ -69,7 +52,10 @@ class TapeOrder:
             return
         self.out_of_order += 1
         if self.first is None:
-            self.first = OutOfOrder(self.trades, trade.isin, behind_us)
+            self.first = (
+                f"trade {self.trades:,} ({trade.isin}) is {span_words(behind_us)} "
+                "older than one before it"
+            )
 
     @property
     def is_broken(self) -> bool:

@@ -37,19 +37,16 @@ LogKind = Literal["redis", "kafka"]
 
 
 PIECE_BYTES = 8 * 2**20
-"""So many bytes of entries a reader asks for at a time, about, however many they are.
-"""
+"""About so many bytes of entries a reader asks for at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Consecutive entries of one partition, as columns of equal length.
 
-    ``positions`` and ``append_ms`` are int64, ``payloads`` binary. Columns, because a
-    Python object per entry costs more than everything that is done with it. With this
-    chunk its partition is read up to ``upto``. ``blanks`` positions among those hold no
-    entry and never will: a log may use some for itself, or drop entries whose key came
-    again.
+    ``positions`` and ``append_ms`` are int64, ``payloads`` binary. With this chunk its
+    partition is read up to ``upto``. ``blanks`` positions among those hold no entry and
+    never will: a log may use some for itself, or drop entries whose key came again.
     """
 
     positions: "pa.Array"
@@ -136,10 +133,7 @@ class LogReader(Protocol):
 
     info: LogInfo
     margin_ms: int
-    """How far ``clock_ms`` is held back, because other clocks stamp the entries.
-
-    A tail may prove that a boundary has passed for all of them before that.
-    """
+    """How far ``clock_ms`` is held back, because other clocks stamp the entries."""
 
     def clock_ms(self) -> int:
         """Return the log server's clock, milliseconds since 1970."""
@@ -154,17 +148,14 @@ class LogReader(Protocol):
         """Return the partitions that it looks at, those too that were just added."""
 
     def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:
-        """Return where the log stands, seen from the boundary ``before_ms``.
-
-        Of some partitions, all unless given.
-        """
+        """Return where some partitions stand before a boundary; all unless given."""
 
     def positions_at(
         self, time_ms: int, partitions: Sequence[int] = ()
     ) -> Mapping[int, int]:
-        """Return for each partition the last position before a time that is over.
+        """Return for some partitions the last position before a time that is over.
 
-        Of some partitions, all unless given. It need not be that of an entry.
+        All unless given. It need not be that of an entry.
         """
 
     def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:

@@ -146,7 +146,6 @@ class RedisLogReader:
             self._client.set_response_callback(command, _as_sent)
 
     def clock_ms(self) -> int:
-        """Return the server's clock, milliseconds since 1970."""
         return _clock_ms(self._client.time())
 
     def server_id(self) -> str:
@@ -155,11 +154,9 @@ class RedisLogReader:
         return str(server["run_id"])
 
     def partitions(self) -> tuple[int, ...]:
-        """Return the partitions that it looks at."""
         return self._partitions
 
     def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:
-        """Return the server's clock, then each partition's end before a boundary."""
         partitions = tuple(partitions) or self._partitions
         if not self._counted:
             spans = [(self._keys[p], "+", "-") for p in partitions]
@@ -196,16 +193,11 @@ class RedisLogReader:
         return dict.fromkeys(partitions or self._partitions, last)
 
     def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
-        """Yield the entries with ``after < position <= upto``, by partition."""
         ranges = {p: span for p, span in ranges.items() if span[0] < span[1]}
-        lasts = [
-            (self._keys[p], entry_id(upto), entry_id(upto))
-            for p, (_, upto) in ranges.items()
-        ]
-        fitting = map(_fitting, self._last_ones(lasts))
-        for (partition, (after, upto)), most in zip(
-            ranges.items(), fitting, strict=True
-        ):
+        ends = {p: entry_id(upto) for p, (_, upto) in ranges.items()}
+        lasts = self._last_ones((self._keys[p], end, end) for p, end in ends.items())
+        for last, (partition, (after, upto)) in zip(lasts, ranges.items(), strict=True):
+            most = _fitting(last)
             while upto > after:
                 with no_collection():
                     chunk = self._read_chunk(partition, after, upto, most)
@@ -234,11 +226,10 @@ class RedisLogReader:
         with self._client.pipeline(transaction=False) as pipe:
             for key, high, low in spans:
                 pipe.xrevrange(key, high, low, count=1)
-            found: list[Sequence[_RawEntry]] = pipe.execute()
-            return found
+            entries: list[Sequence[_RawEntry]] = pipe.execute()
+            return entries
 
     def head(self) -> Head:
-        """Return the append time of the oldest entry and what went before it."""
         with self._client.pipeline(transaction=True) as pipe:
             for key in self._keys.values():
                 pipe.xrange(key, count=1)
@@ -255,7 +246,6 @@ class RedisLogReader:
         )
 
     def trim(self, positions: Mapping[int, int], before_ms: int) -> None:
-        """Drop entries at or below ``positions`` that were appended before a time."""
         full = {
             self._keys[partition]: min(position + 1, before_ms << SEQUENCE_BITS)
             for partition, position in positions.items()

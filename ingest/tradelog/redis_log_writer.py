@@ -1,8 +1,7 @@
 """The trade log on Redis Streams, written: many entries at a time.
 
-A client library builds each command from its parts and looks over each reply, at 10 us
-an entry. All that differs between these commands is a stream and a payload, so they are
-built here (``append_all``).
+A client library takes 10 us an entry for its command and its reply. All that differs
+between these commands is a stream and a payload, so they are built here.
 """
 
 from collections import Counter
@@ -143,11 +142,10 @@ def append_all(
     try:
         for begin in range(0, len(payloads), _AT_ONCE):
             end = begin + _AT_ONCE
+            pairs = zip(heads[begin:end], payloads[begin:end], strict=True)
             commands = [
                 b"%b%d\r\n%b\r\n" % (head, len(payload), payload)
-                for head, payload in zip(
-                    heads[begin:end], payloads[begin:end], strict=True
-                )
+                for head, payload in pairs
             ]
             connection.send_packed_command([b"".join(commands)])
         if replicas:
@@ -161,11 +159,9 @@ def append_all(
         raise
     finally:
         pool.release(connection)
-    for reply in replies:
+    for reply in (*replies, reached):
         if isinstance(reply, redis.ResponseError):
             raise reply
-    if isinstance(reached, redis.ResponseError):
-        raise reached
     if reached < replicas:
         raise redis.TimeoutError(f"{reached} of {replicas} replicas have the trades")
     return replies

@@ -16,7 +16,7 @@ from redis.retry import Retry
 
 from ingest.feed.pacer import run_feed
 from ingest.sources.event import Event, Refusals
-from ingest.sources.replay import ReplayOptions, replay
+from ingest.sources.replay import Replay, ReplayOptions
 from ingest.sources.simulator import Simulator
 from ingest.trade import Trade
 from ingest.tradelog.contract import AppendTally, LogInfo, LogWriter, partition_of
@@ -177,7 +177,7 @@ def feed_events(
 
 def _events(tape: Path, rate: float, chance: Random) -> Iterator[Event]:
     options = ReplayOptions(rate=rate, loop=0)
-    events = replay([tape], options, time.time_ns() // 1_000, Refusals())
+    events = Replay([tape], options).events(time.time_ns() // 1_000, Refusals())
     return disordered(events, chance)
 
 

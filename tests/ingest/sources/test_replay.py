@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ingest.sources import replay as replay_module
 from ingest.sources.event import Event, Refusals
 from ingest.sources.rate_profile import Profile
-from ingest.sources.replay import ReplayOptions, replay
+from ingest.sources.replay import Replay, ReplayOptions
 from ingest.sources.simulator import Simulator
 from ingest.sources.tape import TapeError
 from ingest.trade import Trade
@@ -38,7 +38,7 @@ def make_tape(path: Path, times_us: Sequence[int]) -> Path:
 def play(path: Path, times_us: Sequence[int], **options: Any) -> list[Event]:
     """The events of a tape with the given times."""
     tape = make_tape(path, times_us)
-    return list(replay([tape], ReplayOptions(**options), START_US, Refusals()))
+    return list(Replay([tape], ReplayOptions(**options)).events(START_US, Refusals()))
 
 
 def dues(events: Sequence[Event]) -> list[int]:
@@ -124,7 +124,7 @@ def test_stamps_go_on_rising_from_pass_to_pass(path: Path) -> None:
 def test_tape_can_be_played_for_ever(path: Path) -> None:
     """Loop 0 has no end."""
     tape = make_tape(path, [0, 5])
-    events = replay([tape], ReplayOptions(loop=0), START_US, Refusals())
+    events = Replay([tape], ReplayOptions(loop=0)).events(START_US, Refusals())
     assert len(list(islice(events, 1_001))) == 1_001
 
 
@@ -133,7 +133,9 @@ def test_bad_lines_are_counted_on_every_pass(path: Path) -> None:
     tape = make_tape(path, [0, 5])
     tape.write_bytes(tape.read_bytes() + b"\nnonsense\n")
     refusals = Refusals()
-    assert len(list(replay([tape], ReplayOptions(loop=2), START_US, refusals))) == 4
+    assert (
+        len(list(Replay([tape], ReplayOptions(loop=2)).events(START_US, refusals))) == 4
+    )
     assert refusals.counts == {"not_json": 2}
 
 
@@ -192,7 +194,7 @@ def test_simulated_tape_replays_as_it_was(path: Path) -> None:
     """A tape of simulated events gives their payloads and nearly their times back."""
     events = list(Simulator(seconds=3, disorder=0).events(START_US))
     path.write_bytes(b"\n".join(event.payload for event in events))
-    again = list(replay([path], ReplayOptions(stamp="recorded"), 0, Refusals()))
+    again = list(Replay([path], ReplayOptions(stamp="recorded")).events(0, Refusals()))
     assert [event.payload for event in again] == [event.payload for event in events]
     assert all(
         abs((a.due_us - again[0].due_us) - (b.due_us - events[0].due_us)) < 500_000
@@ -204,7 +206,7 @@ def test_error_of_the_tape_is_the_replay_s(tmp_path: Path) -> None:
     """A tape that cannot be read ends the schedule with its error, even for ever."""
     tape, options = tmp_path / "none", ReplayOptions(loop=0)
     with pytest.raises(TapeError, match="cannot be read"):
-        next(replay([tape], options, START_US, Refusals()))
+        next(Replay([tape], options).events(START_US, Refusals()))
 
 
 @pytest.mark.parametrize(
@@ -237,8 +239,10 @@ def test_recorded_burst_fits_its_time() -> None:
     path = TAPES / "crypto_20240808.csv.gz"
     if not path.exists():
         skip_or_fail("the recorded crypto tape")
-    events = list(islice(replay([path], ReplayOptions(), 0, Refusals()), 20_000))
-    fast = list(islice(replay([path], ReplayOptions(speed=10), 0, Refusals()), 20_000))
+    events = list(islice(Replay([path], ReplayOptions()).events(0, Refusals()), 20_000))
+    fast = list(
+        islice(Replay([path], ReplayOptions(speed=10)).events(0, Refusals()), 20_000)
+    )
     assert fast[-1].due_us == events[-1].due_us // 10
     assert dues(fast) == sorted(dues(fast))
 
@@ -259,7 +263,7 @@ def test_several_tapes_are_played_at_the_same_time(tmp_path: Path) -> None:
     first = make_tape(tmp_path / "a", [0, 1_000])
     second = make_tape(tmp_path / "b", [5_000_000, 5_000_500, 5_004_000])
     options = ReplayOptions(loop=2)
-    events = list(replay([first, second], options, START_US, Refusals()))
+    events = list(Replay([first, second], options).events(START_US, Refusals()))
     one_pass = [0, 0, 500, 1_000, 4_000]
     expected = [*one_pass, *(1_000_000 + due_us for due_us in one_pass)]
     assert dues(events) == stamps(events) == expected
@@ -271,7 +275,7 @@ def test_several_tapes_are_merged_before_they_are_paced(tmp_path: Path) -> None:
     first = make_tape(tmp_path / "a", [0, 2_000])
     second = make_tape(tmp_path / "b", [0, 1_000, 3_000])
     options = ReplayOptions(rate=10.0)
-    events = list(replay([first, second], options, START_US, Refusals()))
+    events = list(Replay([first, second], options).events(START_US, Refusals()))
     seqs = [Trade.from_wire(event.payload).seq for event in events]
     assert seqs == [0, 0, 1, 1, 2]
     assert dues(events) == [0, 100_000, 200_000, 300_000, 400_000]
@@ -280,8 +284,8 @@ def test_several_tapes_are_merged_before_they_are_paced(tmp_path: Path) -> None:
 def told(tape: Path, **options: Any) -> tuple[list[Event], list[str]]:
     """The events of a tape, and what is said of it."""
     said: list[str] = []
-    events = replay(
-        [tape], ReplayOptions(**options), START_US, Refusals(), tell=said.append
+    events = Replay([tape], ReplayOptions(**options), tell=said.append).events(
+        START_US, Refusals()
     )
     return list(events), said
 
@@ -304,7 +308,7 @@ def test_a_tape_with_the_newest_first_is_sorted_in_every_pass(path: Path) -> Non
     tape.write_bytes(tape.read_bytes() + b"\nnonsense\n")
     refusals = Refusals()
     options = ReplayOptions(loop=2)
-    events = list(replay([tape], options, START_US, refusals))
+    events = list(Replay([tape], options).events(START_US, refusals))
     one_pass = [0, 500_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000]
     assert dues(events) == stamps(events)
     assert dues(events) == [*one_pass, *(5_001_000 + due_us for due_us in one_pass)]
@@ -341,7 +345,7 @@ def test_a_damaged_tape_out_of_order_is_played_up_to_the_damage(path: Path) -> N
     tape = make_tape(path, [5_000_000, 3_000_000, 2_000_000, 0] * 3_000)
     packed = gzip.compress(tape.read_bytes())
     tape.write_bytes(packed[: len(packed) // 2])
-    events = replay([tape], ReplayOptions(), START_US, Refusals())
+    events = Replay([tape], ReplayOptions()).events(START_US, Refusals())
     played: list[Event] = []
     with pytest.raises(TapeError, match="gzip damaged after line"):
         played.extend(events)
@@ -354,7 +358,7 @@ def test_a_gap_is_told_when_it_begins() -> None:
     tape = input_file("b/b35_interleaved_months.csv")
     said: list[str] = []
     options = ReplayOptions(speed=10)
-    events = replay([tape], options, START_US, Refusals(), tell=said.append)
+    events = Replay([tape], options, tell=said.append).events(START_US, Refusals())
     first = list(islice(events, 5))
     assert dues(first) == [0, 10_000, 20_000, 30_000, 40_000]
     assert [line for line in said if "gap" in line] == []
@@ -377,7 +381,9 @@ def test_a_tape_without_length_is_not_repeated_at_full_speed(speed: float) -> No
     tape = input_file("b/b41_same_time.csv")
     said: list[str] = []
     options = ReplayOptions(loop=0, speed=speed)
-    events = list(islice(replay([tape], options, 0, Refusals(), tell=said.append), 100))
+    events = list(
+        islice(Replay([tape], options, tell=said.append).events(0, Refusals()), 100)
+    )
     assert dues(events) == [int(n * 1e6 / speed) for n in range(10) for _ in range(10)]
     assert len(said) == 1
     assert "shorter than a second: a pass takes" in said[0]
@@ -386,7 +392,7 @@ def test_a_tape_without_length_is_not_repeated_at_full_speed(speed: float) -> No
 def test_a_short_tape_of_many_trades_is_repeated_at_a_bounded_rate(path: Path) -> None:
     tape = make_tape(path, [0] * 5_000)
     options = ReplayOptions(loop=2)
-    events = list(replay([tape], options, START_US, Refusals()))
+    events = list(Replay([tape], options).events(START_US, Refusals()))
     assert set(dues(events)) == {0, 5_000_000}
 
 

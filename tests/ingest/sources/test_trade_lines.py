@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ingest.files.records import BadHeader
-from ingest.instrument_table.instrument_list import parse_instruments
+from ingest.instrument_table.instrument_list import parse_list
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.sources.trade_lines import UNKNOWN_SYMBOL, LineOptions, LineReader
 from ingest.trade import InvalidTrade, Trade
@@ -153,7 +153,7 @@ def test_exponents_are_read_exactly(price: bytes, plain: str) -> None:
 
 def test_symbols_come_from_the_instrument_list() -> None:
     instruments = Instruments(
-        parse_instruments(INSTRUMENT_LIST.splitlines(keepends=True))
+        parse_list(INSTRUMENT_LIST.splitlines(keepends=True)).instruments
     )
     line = fields(isin="005930")
 
