@@ -94,8 +94,10 @@ MAY_TOUCH_ENVIRONMENT = {
 }
 NOT_OURS_TO_IMPORT = {"tests", "bench"}
 NOT_OURS_OF_THE_CLIENT = {
-    f"tickthrottle_client.{name}"
-    for name in ("tick_client", "producer", "redis_appender", "topic_appender")
+    "tickthrottle_client.tick_client",
+    "tickthrottle_client.producer",
+    "tickthrottle_client.redis_appender",
+    "tickthrottle_client.topic_writer.TopicAppender",
 }
 LIBRARIES_OF_THE_CLIENT = {
     "tick_client.py": {"websockets"},
@@ -103,10 +105,9 @@ LIBRARIES_OF_THE_CLIENT = {
     "redis_appender.py": {"redis"},
     "redis_faults.py": {"redis"},
     "redis_primary.py": {"redis"},
-    "redis_sending.py": {"redis"},
     "kafka_client.py": {"confluent_kafka"},
     "topic_writer.py": {"confluent_kafka"},
-    "past_records.py": {"pandas", "pyarrow"},
+    "rest_client.py": {"pandas", "pyarrow"},
 }
 """Which files of the client need a library of others, each an extra but websockets."""
 

@@ -23,7 +23,8 @@ from archive.topics.relayed_records import (
     records_of,
     with_segment,
 )
-from tickthrottle_client.kafka_client import Reports, bad_option
+from tickthrottle_client.kafka_client import Reports, create_client
+from tickthrottle_client.log_v1 import LogUnusable
 
 COMMIT_S = 20.0
 """A transaction that is not committed by then is tried again."""
@@ -115,9 +116,9 @@ class KafkaSink:
             "error_cb": self._reports,
         }
         try:
-            producer = Producer(topic.client_options(options))
-        except KafkaException as error:
-            raise SinkRefused(str(bad_option(topic, error))) from None
+            producer = create_client(Producer, topic, options)
+        except LogUnusable as error:
+            raise SinkRefused(str(error)) from None
         try:
             producer.init_transactions(COMMIT_S)
         except KafkaException as error:

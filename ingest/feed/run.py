@@ -37,7 +37,7 @@ from ingest.sources.simulator import Simulator
 from ingest.sources.tape import read_tape
 from ingest.sources.trade_lines import LineOptions, LineReader
 from ingest.tradelog.contract import LogAway, LogUnusable
-from tickthrottle_client.receipt_file import ReceiptFile
+from tickthrottle_client.receipt_v1 import ReceiptFile
 
 _PUMP_ENDS_WITHIN_S = 2.0
 

@@ -38,8 +38,8 @@ from tickthrottle_client.kafka_client import (
     Reports,
     TopicMissing,
     answer,
-    bad_option,
     create_admin,
+    create_client,
     create_reader,
     describe,
     identity,
@@ -108,10 +108,7 @@ class KafkaInstrumentStore:
             "transactional.id": f"tickthrottle-instruments-{self._topic.topic}",
             "error_cb": self._reports,
         }
-        try:
-            producer = Producer(self._topic.client_options(options))
-        except KafkaException as error:
-            raise bad_option(self._topic, error) from None
+        producer = create_client(Producer, self._topic, options)
         offsets: list[int] = []
         try:
             producer.init_transactions(COMMIT_WITHIN_S)

@@ -36,7 +36,7 @@ from tickthrottle_client.kafka_client import (
     ANSWER_WITHIN_S,
     Reports,
     TopicMissing,
-    bad_option,
+    create_client,
     sentence,
 )
 
@@ -240,10 +240,7 @@ class KafkaLogReader:
     def _consumer(self) -> Consumer:
         if self._opened is None:
             own = {**_CONSUMER, "error_cb": self._reports}
-            try:
-                self._opened = Consumer(self._topic.client_options(own))
-            except KafkaException as error:
-                raise bad_option(self._topic, error) from None
+            self._opened = create_client(Consumer, self._topic, own)
         return self._opened
 
     def _place(self, partition: int, offset: int = 0) -> TopicPartition:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from tickthrottle_client.log_v1 import LogAway, LogInfo, LogUnusable, partition_of
-from tickthrottle_client.receipt_v1 import AppendTally
+from tickthrottle_client.receipt_v1 import AppendCounts, AppendTally
 
 if TYPE_CHECKING:
     # Whoever only needs to know what a position is should not load a library for it.
@@ -91,20 +91,8 @@ class Tail:
     counts: tuple[int | None, ...]
 
 
-class LogWriter(Protocol):
-    """The appending side of a log."""
-
-    @property
-    def dropped_at_cap(self) -> int:
-        """Entries this writer dropped to keep the log within its cap."""
-
-    @property
-    def refused(self) -> Mapping[str, int]:
-        """Entries that this log can never take, by reason; they are not in it."""
-
-    @property
-    def tallies(self) -> Sequence[AppendTally]:
-        """What became of all others, by partition."""
+class LogWriter(AppendCounts, Protocol):
+    """The appending side of a log; what it refused, the log can never take."""
 
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
         """Append (ISIN, payload) pairs in order; return how many were acknowledged.

@@ -34,7 +34,7 @@ def test_entries_have_their_number_and_what_is_missing_before_them() -> None:
     assert len(seen) == 2 * len(others)
     assert book.remove([A], others.append) == []
     assert book.remove([A, B], seen.append) == [A]
-    assert book.keys == ["trades:005930"]
+    assert list(book) == ["trades:005930"]
 
 
 def test_one_that_never_had_any_has_lost_none() -> None:

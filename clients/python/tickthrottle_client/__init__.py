@@ -8,62 +8,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tickthrottle_client.bar_book import Bar
-    from tickthrottle_client.blocking_client import BlockingTickClient
-    from tickthrottle_client.item_sums import Traded, day_after, sums_of, traded
-    from tickthrottle_client.key_v1 import BadSymbol, key_of
-    from tickthrottle_client.log_v1 import LogAway, LogError, LogUnusable
-    from tickthrottle_client.past_records import Records
-    from tickthrottle_client.producer import NotAppended, TradeProducer
-    from tickthrottle_client.rest_client import RestClient, RestError
-    from tickthrottle_client.tick_client import (
-        Item,
-        State,
-        TickClient,
-        TickError,
-        Token,
+    from tickthrottle_client.bar_book import Bar as Bar
+    from tickthrottle_client.blocking_client import (
+        BlockingTickClient as BlockingTickClient,
     )
-    from tickthrottle_client.trade_book import TradeEntry
-    from tickthrottle_client.trade_v1 import InvalidTrade
-
-__all__ = [
-    "BadSymbol",
-    "Bar",
-    "BlockingTickClient",
-    "InvalidTrade",
-    "Item",
-    "LogAway",
-    "LogError",
-    "LogUnusable",
-    "NotAppended",
-    "Records",
-    "RestClient",
-    "RestError",
-    "State",
-    "TickClient",
-    "TickError",
-    "Token",
-    "TradeEntry",
-    "TradeProducer",
-    "Traded",
-    "day_after",
-    "key_of",
-    "sums_of",
-    "traded",
-]
+    from tickthrottle_client.item_sums import Traded as Traded
+    from tickthrottle_client.item_sums import day_after as day_after
+    from tickthrottle_client.item_sums import sums_of as sums_of
+    from tickthrottle_client.item_sums import traded as traded
+    from tickthrottle_client.key_v1 import BadSymbol as BadSymbol
+    from tickthrottle_client.key_v1 import key_of as key_of
+    from tickthrottle_client.log_v1 import LogAway as LogAway
+    from tickthrottle_client.log_v1 import LogError as LogError
+    from tickthrottle_client.log_v1 import LogUnusable as LogUnusable
+    from tickthrottle_client.producer import NotAppended as NotAppended
+    from tickthrottle_client.producer import TradeProducer as TradeProducer
+    from tickthrottle_client.rest_client import Records as Records
+    from tickthrottle_client.rest_client import RestClient as RestClient
+    from tickthrottle_client.rest_client import RestError as RestError
+    from tickthrottle_client.tick_client import Item as Item
+    from tickthrottle_client.tick_client import State as State
+    from tickthrottle_client.tick_client import TickClient as TickClient
+    from tickthrottle_client.tick_client import TickError as TickError
+    from tickthrottle_client.tick_client import Token as Token
+    from tickthrottle_client.trade_book import TradeEntry as TradeEntry
+    from tickthrottle_client.trade_v1 import InvalidTrade as InvalidTrade
 
 _HOMES = {
     "bar_book": ("Bar",),
     "blocking_client": ("BlockingTickClient",),
-    "past_records": ("Records",),
-    "rest_client": ("RestClient", "RestError"),
-    "tick_client": ("Item", "State", "TickClient", "TickError", "Token"),
-    "producer": ("NotAppended", "TradeProducer"),
+    "item_sums": ("Traded", "day_after", "sums_of", "traded"),
     "key_v1": ("BadSymbol", "key_of"),
     "log_v1": ("LogAway", "LogError", "LogUnusable"),
-    "trade_v1": ("InvalidTrade",),
-    "item_sums": ("Traded", "day_after", "sums_of", "traded"),
+    "producer": ("NotAppended", "TradeProducer"),
+    "rest_client": ("Records", "RestClient", "RestError"),
+    "tick_client": ("Item", "State", "TickClient", "TickError", "Token"),
     "trade_book": ("TradeEntry",),
+    "trade_v1": ("InvalidTrade",),
 }
 
 
@@ -75,4 +56,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(name for names in _HOMES.values() for name in names)

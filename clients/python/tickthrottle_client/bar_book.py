@@ -5,15 +5,14 @@ with more trades, then that which is closed: between two revisions a bar only ga
 trades.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, TypeAlias
 
+from tickthrottle_client.listeners import Listener, Listeners
 from tickthrottle_client.tick_v1 import ALL, BARS, is_instrument, read_decimal
 
 Bar: TypeAlias = dict[str, Any]
 """A bar; its prices and sums are Decimal, with every digit, or None."""
-
-Listener: TypeAlias = Callable[[Bar], object]
 
 DECIMALS = ("open", "high", "low", "close", "volume", "value", "vwap")
 
@@ -29,7 +28,7 @@ def read_bar(bar: Bar) -> Bar:
     return bar
 
 
-class BarBook:
+class BarBook(Listeners):
     """The keys of bars and who listens to them, by ``bars:<interval>:<instrument>``.
 
     ``position`` is up to where every bar has arrived, None before the first snapshot
@@ -37,8 +36,8 @@ class BarBook:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.position: dict[str, Any] | None = None
-        self._listeners: dict[str, list[Listener]] = {}
         # Keys that were asked for by a code, and what the gateway calls them.
         self._names: dict[str, str] = {}
         self._known: dict[tuple[str, str], dict[int, Bar]] = {}
@@ -47,43 +46,37 @@ class BarBook:
 
     @property
     def has_bars(self) -> bool:
-        """Whether any bar is known."""
         return bool(self._known)
 
     def wanted(self, keys: Collection[str] | None = None) -> dict[int, list[str]]:
         """Return the keys to ask for, of all or of some, by how many bars of each."""
-        wanted: dict[int, list[str]] = {}
+        by_last: dict[int, list[str]] = {}
         for key, last in self._last.items():
             if keys is None or key in keys:
-                wanted.setdefault(last, []).append(key)
-        return wanted
+                by_last.setdefault(last, []).append(key)
+        return by_last
 
-    def add(self, keys: Collection[str], listener: Listener, last: int) -> list[str]:
+    def add(self, keys: Iterable[str], listener: Listener, last: int = 1) -> list[str]:
         """Have somebody listen; return the keys that have to be asked for.
 
         Who comes later hears at once what is known.
         """
-        wanted = [key for key in keys if key not in self._listeners]
+        keys = list(keys)
+        new = super().add(keys, listener)
         for key in keys:
-            self._listeners.setdefault(key, []).append(listener)
             self._last[key] = max(last, self._last.get(key, 1))
-            if key not in wanted:
+            if key not in new:
                 for bar in tuple(self._bars_of(key)):
                     listener(bar)
-        if wanted:
+        if new:
             self.position = None
-        return wanted
+        return new
 
-    def remove(self, keys: Collection[str], listener: Listener) -> list[str]:
+    def remove(self, keys: Iterable[str], listener: Listener) -> list[str]:
         """Have somebody listen no longer; return the keys that nobody listens to."""
-        dropped = []
-        for key in keys:
-            listeners = self._listeners.get(key, [])
-            if listener in listeners:
-                listeners.remove(listener)
-                if not listeners:
-                    del self._listeners[key], self._last[key]
-                    dropped.append(key)
+        dropped = super().remove(keys, listener)
+        for key in dropped:
+            del self._last[key]
         for interval, isin in tuple(self._known):
             if not self._names_of(interval, isin):
                 del self._known[interval, isin]
@@ -119,9 +112,7 @@ class BarBook:
         known[bar["start"]] = bar
         if len(known) > MOST_KNOWN:
             del known[min(known)]
-        for name in names:
-            for listener in tuple(self._listeners.get(name, ())):
-                listener(bar)
+        self.tell(names, bar)
 
     def _names_of(self, interval: str, isin: str) -> list[str]:
         """Return the keys by which somebody listens to an instrument's bars."""
@@ -130,7 +121,7 @@ class BarBook:
         if is_instrument(isin):
             names.append(f"{BARS}{interval}:{ALL}")
         names += [code for code, name in self._names.items() if name == key]
-        return [name for name in names if name in self._listeners]
+        return [name for name in names if name in self]
 
     def _bars_of(self, key: str) -> Iterator[Bar]:
         name = self._names.get(key, key)

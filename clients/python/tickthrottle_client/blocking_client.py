@@ -10,12 +10,12 @@ It is ``TickClient`` in a thread of its own.
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Self
 
+from tickthrottle_client.item_sums import WaitingItems
 from tickthrottle_client.tick_client import Item, TickClient
-from tickthrottle_client.waiting_items import WaitingItems
 
 _CALL_S = 30.0
 _LOOK_S = 0.5
@@ -38,7 +38,6 @@ class BlockingTickClient:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin to follow."""
         self._thread.start()
         with self._changed:
             while self._loop is None and self._thread.is_alive():
@@ -82,7 +81,13 @@ class BlockingTickClient:
                 waiting.put(item)
                 self._changed.notify_all()
 
-        stop = self._call(lambda: self._client.subscribe(keys, put))
+        async def begin() -> Callable[[], None]:
+            return self._client.subscribe(keys, put)
+
+        if self._error is not None:
+            raise self._error
+        loop = self._loop_of_thread()
+        stop = asyncio.run_coroutine_threadsafe(begin(), loop).result(_CALL_S)
         try:
             while True:
                 with self._changed:
@@ -94,7 +99,7 @@ class BlockingTickClient:
         finally:
             # Nobody waits for it: the block may be over.
             with suppress(RuntimeError):
-                self._loop_of_thread().call_soon_threadsafe(stop)
+                loop.call_soon_threadsafe(stop)
 
     def _wait_for(self, waiting: WaitingItems, timeout_s: float | None) -> None:
         until_s = None if timeout_s is None else time.monotonic() + timeout_s
@@ -108,17 +113,6 @@ class BlockingTickClient:
                 if left_s <= 0:
                     return
             self._changed.wait(left_s)
-
-    def _call(self, function: Any) -> Any:
-        """Have a function called where the client runs; return what it returns."""
-        if self._error is not None:
-            raise self._error
-
-        async def call() -> Any:
-            return function()
-
-        loop = self._loop_of_thread()
-        return asyncio.run_coroutine_threadsafe(call(), loop).result(_CALL_S)
 
     def _loop_of_thread(self) -> asyncio.AbstractEventLoop:
         if self._loop is None or not self._thread.is_alive():

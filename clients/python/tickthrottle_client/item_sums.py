@@ -1,4 +1,4 @@
-"""What was traded by what an item stands for. Pure."""
+"""What was traded by what an item stands for, and items that wait. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal
@@ -119,3 +119,53 @@ def as_known(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item as one that was known before: it stands for no trades."""
     own = {k: v for k, v in item.items() if k not in SUMS and k != "window"}
     return own | {"trades": 0}
+
+
+def folded(before: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item, newer than one before, that stands for the trades of both.
+
+    Sums that nobody knows of one are left out of both.
+    """
+    if not before["trades"]:
+        return item
+    rest = {name: value for name, value in item.items() if name not in SUMS}
+    if not item["trades"]:
+        sums = {name: before[name] for name in SUMS if name in before}
+        one = traded(before)
+        if not sums and one is not None:
+            # It said them by its own price and size.
+            sums = one._asdict()
+        own = {name: before[name] for name in ("window",) if name in before}
+        return {**rest, **own, **sums, "trades": before["trades"]}
+    known, more = traded(before), traded(item)
+    rest["trades"] = before["trades"] + item["trades"]
+    if known is None or more is None:
+        return rest
+    total = known.fold(more)._asdict().items()
+    return rest | {name: value for name, value in total if value is not None}
+
+
+class WaitingItems:
+    """Holds one item of each instrument: the newest, for all trades since the last.
+
+    Of a group it holds the newest figures. Who has waited longest comes first.
+    """
+
+    def __init__(self) -> None:
+        self._items: dict[str, dict[str, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, item: dict[str, Any]) -> None:
+        """Add an item that is newer than all before of its instrument."""
+        key = item.get("isin") or item["group"]
+        before = self._items.get(key)
+        if before is not None and "group" not in item:
+            item = folded(before, item)
+        self._items[key] = item
+
+    def take(self) -> dict[str, Any]:
+        """Return the item that has waited longest. Raises KeyError if there is none."""
+        key = next(iter(self._items), "")
+        return self._items.pop(key)

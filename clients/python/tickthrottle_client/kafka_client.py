@@ -5,6 +5,7 @@ broker that is away is the same clear sentence everywhere.
 """
 
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from tickthrottle_client.kafka_topic import KafkaTopic
 from tickthrottle_client.log_v1 import LogAway, LogInfo, LogUnusable, topic_log_id
 
 T = TypeVar("T")
+C = TypeVar("C")
 
 ANSWER_WITHIN_S = 3.0
 """A broker that has not answered for this long is away."""
@@ -132,12 +134,20 @@ def sentence(
     return LogUnusable(f"{topic}: {error.str()}")
 
 
+def create_client(
+    kind: Callable[[dict[str, Any]], C], topic: KafkaTopic, own: Mapping[str, Any]
+) -> C:
+    """Create a client with its ``own`` options. Raises LogUnusable for a bad one."""
+    try:
+        return kind(topic.client_options(own))
+    except KafkaException as error:
+        reason = error.args[0].str()
+        raise LogUnusable(f"kafka_config: {reason} ({topic})") from None
+
+
 def create_admin(topic: KafkaTopic, reports: Reports) -> AdminClient:
     """Create what asks brokers about topics. Raises LogUnusable for a bad option."""
-    try:
-        admin = AdminClient(topic.client_options({"error_cb": reports}))
-    except KafkaException as error:
-        raise bad_option(topic, error) from None
+    admin = create_client(AdminClient, topic, {"error_cb": reports})
     reports.ask(admin)
     return admin
 
@@ -155,15 +165,7 @@ def create_reader(topic: KafkaTopic, reports: Reports) -> Consumer:
         "isolation.level": "read_committed",
         "error_cb": reports,
     }
-    try:
-        return Consumer(topic.client_options(options))
-    except KafkaException as error:
-        raise bad_option(topic, error) from None
-
-
-def bad_option(topic: KafkaTopic, error: KafkaException) -> LogUnusable:
-    """Return the exception for options that librdkafka does not take."""
-    return LogUnusable(f"kafka_config: {error.args[0].str()} ({topic})")
+    return create_client(Consumer, topic, options)
 
 
 def answer(topic: KafkaTopic, future: "Future[T]", reports: Reports | None = None) -> T:
@@ -197,7 +199,6 @@ def identify(topic: KafkaTopic, admin: AdminClient, reports: Reports) -> LogInfo
 
 
 def describe(topic: KafkaTopic, admin: AdminClient) -> "Future[Any]":
-    """Ask for a topic's description."""
     name = topic.topic
     asked = admin.describe_topics(
         TopicCollection([name]), request_timeout=ANSWER_WITHIN_S
@@ -207,7 +208,6 @@ def describe(topic: KafkaTopic, admin: AdminClient) -> "Future[Any]":
 
 
 def identity(topic: KafkaTopic, described: Any) -> LogInfo:
-    """Return the identity that a broker's description of a topic contains."""
     log_id = topic_log_id(topic.topic, str(described.topic_id))
     return LogInfo(log_id, len(described.partitions), time.time_ns() // 1_000_000)
 
@@ -222,6 +222,5 @@ def largest_batch(topic: KafkaTopic, admin: AdminClient) -> int | None:
 
 
 def ask_config(topic: KafkaTopic, admin: AdminClient) -> Any:
-    """Ask for a topic's settings."""
     wanted = ConfigResource(ConfigResource.Type.TOPIC, topic.topic)
     return admin.describe_configs([wanted], request_timeout=ANSWER_WITHIN_S)[wanted]

@@ -138,17 +138,6 @@ def key_of(prefix: str, symbol: str) -> str:
     return number + isin_check_digit(number)
 
 
-def symbol_of(key: str) -> str | None:
-    """Return the symbol that is written in a key; None if it was computed."""
-    form, text = key[2], key[3:11].rstrip("0")
-    if form == _COMPUTED:
-        return None
-    if form == _PLAIN:
-        return text
-    kind, before = divmod(ascii_uppercase.index(form), _PLACES)
-    return text[: before + 1] + _SEPARATORS[kind] + text[before + 1 :]
-
-
 def keys_of(prefix: str, symbols: Iterable[str]) -> dict[str, str]:
     """Return the key of each symbol. Raises BadSymbol, also if two share a key."""
     keys: dict[str, str] = {}

@@ -69,12 +69,10 @@ def partition_cap(cap: int, partitions: int) -> int:
 
 
 def info_key(namespace: str) -> str:
-    """Return the key of the hash that holds a log's identity."""
     return f"{namespace}:log"
 
 
 def stream_key(namespace: str, partition: int) -> str:
-    """Return the key of a partition's stream."""
     return f"{namespace}:log:{partition}"
 
 

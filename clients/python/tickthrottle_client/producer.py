@@ -12,12 +12,12 @@ import asyncio
 import logging
 import re
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self
 
 from tickthrottle_client.kafka_topic import OWNED, KafkaTopic
 from tickthrottle_client.key_v1 import SymbolKeys, Venue
@@ -34,8 +34,7 @@ from tickthrottle_client.log_v1 import (
     LogInfo,
     LogUnusable,
 )
-from tickthrottle_client.receipt_file import ReceiptFile
-from tickthrottle_client.receipt_v1 import UNSENT, AppendTally
+from tickthrottle_client.receipt_v1 import UNSENT, AppendTally, ReceiptFile
 from tickthrottle_client.trade_v1 import encode_trade
 
 BUFFER_BYTES = 8 * 2**20
@@ -72,25 +71,13 @@ class NotAppended(LogError):
 class Appender(Protocol):
     """What a producer needs of a log."""
 
-    @property
-    def info(self) -> LogInfo:
-        """The log's identity."""
-
-    @property
-    def tallies(self) -> Sequence[AppendTally]:
-        """What became of what was appended, by partition."""
-
-    @property
-    def refused(self) -> dict[str, int]:
-        """Entries that are not in the log, by reason."""
-
-    @property
-    def dropped_at_cap(self) -> int:
-        """Entries dropped to keep the log within its cap."""
-
-    @property
-    def most_entries(self) -> int:
-        """Most entries of one append."""
+    info: LogInfo
+    tallies: list[AppendTally]
+    refused: Counter[str]
+    """Entries that are not in the log, by reason."""
+    dropped_at_cap: int
+    most_entries: int
+    """Most entries of one append."""
 
     async def append(self, entries: Sequence[tuple[str, bytes]]) -> None:
         """Append; after LogAway the very same list is to be appended again."""
@@ -100,9 +87,6 @@ class Appender(Protocol):
 
     async def close(self) -> None:
         """Disconnect."""
-
-
-_Opening: TypeAlias = Callable[[], Awaitable[Appender]]
 
 
 class TradeProducer:
@@ -153,7 +137,7 @@ class TradeProducer:
         scheme = address.partition("://")[0]
         if scheme == "kafka":
             topic = _topic(address, kafka_options or {})
-            self._open: _Opening = partial(_open_topic, topic)
+            self._open: Callable[[], Awaitable[Appender]] = partial(_open_topic, topic)
         elif scheme.removesuffix("+sentinel") in ("redis", "rediss", "unix"):
             if not re.fullmatch(NAMESPACE_PATTERN, namespace):
                 rule = f"must be like {NAMESPACE_PATTERN}"
@@ -163,9 +147,8 @@ class TradeProducer:
                 rule = f"must be at most {MOST_PARTITIONS}"
                 raise LogUnusable(f"partitions {partitions}: {rule}")
             _check_least("cap", cap, LEAST_CAP)
-            self._open = partial(
-                _open_redis, address, namespace, partitions, cap, may_evict
-            )
+            options = (address, namespace, partitions, cap, may_evict)
+            self._open = partial(_open_redis, *options)
         else:
             rule = "must begin with redis://, rediss://, unix:// or kafka://"
             raise LogUnusable(f"address: {rule}")
@@ -193,7 +176,6 @@ class TradeProducer:
         self._next_seq = count(time.time_ns() // 1_000).__next__
 
     async def __aenter__(self) -> Self:
-        """Open the log."""
         if self._appender is not None:
             raise RuntimeError("a TradeProducer is for one block")
         appender = await self._open()
@@ -281,7 +263,6 @@ class TradeProducer:
 
     @property
     def log(self) -> LogInfo:
-        """The identity of the log."""
         return self._opened.info
 
     @property
@@ -452,22 +433,18 @@ def _venue(text: str) -> Venue:
 
 async def _open_topic(topic: KafkaTopic) -> Appender:
     try:
-        from tickthrottle_client.topic_appender import TopicAppender
+        from tickthrottle_client.topic_writer import TopicAppender
     except ModuleNotFoundError as error:
         raise _missing("kafka", "confluent-kafka", error) from None
     return await TopicAppender.open(topic)
 
 
-async def _open_redis(
-    url: str, namespace: str, partitions: int, cap: int, may_evict: bool
-) -> Appender:
+async def _open_redis(*options: Any) -> Appender:
     try:
         from tickthrottle_client.redis_appender import RedisAppender
     except ModuleNotFoundError as error:
         raise _missing("redis", "redis", error) from None
-    return await RedisAppender.open(
-        url, namespace, partitions, cap, may_evict=may_evict
-    )
+    return await RedisAppender.open(*options)
 
 
 def _missing(kind: str, package: str, error: ModuleNotFoundError) -> LogUnusable:

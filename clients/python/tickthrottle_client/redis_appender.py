@@ -78,13 +78,7 @@ class RedisAppender:
 
     @classmethod
     async def open(
-        cls,
-        url: str,
-        namespace: str,
-        partitions: int,
-        cap: int,
-        *,
-        may_evict: bool = False,
+        cls, url: str, namespace: str, partitions: int, cap: int, may_evict: bool
     ) -> Self:
         """Open a log, which is created if there is none.
 
@@ -146,7 +140,6 @@ class RedisAppender:
         """Do nothing: an append that failed is in doubt already."""
 
     async def close(self) -> None:
-        """Disconnect."""
         with suppress(*TRANSIENT):
             await self._client.aclose()
 
@@ -192,12 +185,10 @@ async def _told(address: str) -> AsyncIterator[None]:
         yield
     except exceptions.RedisError as error:
         if is_passing(error):
-            raise LogAway(
-                f"no Redis or Valkey server takes trades at {address} ({error})"
-            ) from None
-        raise LogUnusable(
-            f"the server at {address} refuses: {in_words(error)}"
-        ) from None
+            words = f"no Redis or Valkey server takes trades at {address} ({error})"
+            raise LogAway(words) from None
+        words = f"the server at {address} refuses: {in_words(error)}"
+        raise LogUnusable(words) from None
 
 
 async def _check_server(client: Redis, may_evict: bool) -> None:
@@ -214,7 +205,6 @@ async def _check_server(client: Redis, may_evict: bool) -> None:
 
 
 async def _identify(client: Redis, key: str, partitions: int) -> LogInfo:
-    """Return the log's identity, creating it on first use, as every feed does."""
     seconds, micros = await client.time()
     now_ms = int(seconds) * 1_000 + int(micros) // 1_000
     new = LogInfo(token_hex(6), partitions, now_ms)

@@ -4,22 +4,27 @@
     past.history("KR7005930003").to_pandas()
     past.bars("KR7005930003", "5m").to_arrow()
 
-It needs the standard library alone; data frames need theirs (``past_records.py``).
+It needs the standard library alone; data frames need theirs.
 """
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 
+from tickthrottle_client.bar_book import DECIMALS
 from tickthrottle_client.harmless_text import harmless
 from tickthrottle_client.loopback import is_loopback
-from tickthrottle_client.past_records import Records, exact
+from tickthrottle_client.tick_v1 import read_decimal
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+    import pyarrow as pa
 
 Moment = int | datetime
 """Milliseconds since 1970 UTC, or a time with its zone."""
@@ -32,6 +37,69 @@ MOST_BYTES = 256 * 2**20
 
 _TRIES = 6
 _LONGEST_WAIT_S = 10.0
+
+_DECIMALS = ("price", "size", *DECIMALS)
+_WHOLE = ("trades", "revision")
+_MS, _US = ("window", "start", "end"), ("time",)
+_DIGITS, _PLACES = 38, 18
+_SMALLEST = Decimal(1).scaleb(-_PLACES)
+
+
+class Records(list[Mapping[str, Any]]):
+    """Some windows or bars, oldest first: a mapping each, numbers as Decimal.
+
+    ``gaps`` names what is missing in between, as REST does.
+    """
+
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]], gaps: Sequence[Mapping[str, Any]]
+    ) -> None:
+        super().__init__(rows)
+        self.gaps = gaps
+
+    def to_arrow(self) -> "pa.Table":
+        """Return an Arrow table; needs pyarrow.
+
+        Decimals have 18 digits behind the point, ``decimal128(38, 18)``: prices and
+        sums are exact, a mean (``vwap``) is rounded to that. Times are in UTC.
+        """
+        import pyarrow as pa
+
+        number = pa.decimal128(_DIGITS, _PLACES)
+        types = {
+            **dict.fromkeys(_DECIMALS, number),
+            **dict.fromkeys(_WHOLE, pa.int64()),
+            **dict.fromkeys(_MS, pa.timestamp("ms", "UTC")),
+            **dict.fromkeys(_US, pa.timestamp("us", "UTC")),
+        }
+        names = list(dict.fromkeys(name for row in self for name in row))
+        columns: dict[str, Any] = {}
+        for name in names:
+            values = [row.get(name) for row in self]
+            if name == "vwap":
+                values = [None if v is None else v.quantize(_SMALLEST) for v in values]
+            columns[name] = pa.array(values, types.get(name))
+        return pa.table(columns)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a data frame of pandas; needs pandas and pyarrow.
+
+        Decimals are Python's, with the digits that they came with.
+        """
+        import pandas as pd
+
+        frame = self.to_arrow().to_pandas()
+        for name in frame.columns.intersection(_DECIMALS):
+            values = [row.get(name) for row in self]
+            frame[name] = pd.Series(values, frame.index, dtype=object)
+        return frame
+
+
+def _exact(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: read_decimal(value) if name in _DECIMALS and value is not None else value
+        for name, value in row.items()
+    }
 
 
 class RestError(Exception):
@@ -79,8 +147,7 @@ class RestClient:
         As far back as the gateway's archive goes. With ``since`` all from then on, or
         the first ``limit``; without it the newest ``limit``, 1,000 unless given.
         """
-        at = None if since is None else _milliseconds("since", since)
-        end = None if until is None else _milliseconds("until", until)
+        at, end = _milliseconds("since", since), _milliseconds("until", until)
         most = limit if limit is not None else 1_000 if at is None else None
         rows: list[Mapping[str, Any]] = []
         gaps: list[Mapping[str, Any]] = []
@@ -92,7 +159,7 @@ class RestClient:
             gaps += [gap for gap in answer["gaps"] if gap not in gaps]
             at = answer["next"]
             if at is None or len(rows) == most:
-                return Records([exact(row) for row in rows], gaps)
+                return Records([_exact(row) for row in rows], gaps)
 
     def bars(
         self,
@@ -106,16 +173,16 @@ class RestClient:
         """Return the newest bars whose start is within ``since`` and ``until``."""
         asked = {
             "interval": interval,
-            "from": None if since is None else _milliseconds("since", since),
-            "to": None if until is None else _milliseconds("until", until),
+            "from": _milliseconds("since", since),
+            "to": _milliseconds("until", until),
             "limit": limit,
         }
         answer = self._ask(f"/v1/bars/{quote(instrument, safe='')}", asked)
-        return Records([exact(row) for row in answer["data"]], answer["gaps"])
+        return Records([_exact(row) for row in answer["data"]], answer["gaps"])
 
     def _ask(self, path: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-        given = {name: value for name, value in asked.items() if value is not None}
-        request = Request(f"{self._url}{path}?{urlencode(given)}")
+        query = {name: value for name, value in asked.items() if value is not None}
+        request = Request(f"{self._url}{path}?{urlencode(query)}")
         if self._token is not None:
             request.add_header("Authorization", f"Bearer {self._token}")
         for tries in range(_TRIES):
@@ -139,12 +206,12 @@ class RestClient:
         if len(text) > MOST_BYTES:
             raise RestError(f"{sentence}: over {MOST_BYTES:,} bytes")
         try:
-            found: dict[str, Any] = json.loads(text, parse_float=Decimal)
-            if type(found["data"]) is not list or type(found["gaps"]) is not list:
+            answer: dict[str, Any] = json.loads(text, parse_float=Decimal)
+            if type(answer["data"]) is not list or type(answer["gaps"]) is not list:
                 raise TypeError("data and gaps must be lists")
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise RestError(f"{sentence}: {error!r:.120}") from None
-        return {"next": None, **found}
+        return {"next": None, **answer}
 
     def _told(self, error: HTTPError) -> str:
         try:
@@ -154,7 +221,7 @@ class RestClient:
         return f"{self._url}: {detail!s:.500} ({error.code})"
 
 
-def _milliseconds(name: str, moment: Moment) -> int:
+def _milliseconds(name: str, moment: Moment | None) -> int | None:
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
             raise ValueError(f"{name} {moment}: must have a time zone")

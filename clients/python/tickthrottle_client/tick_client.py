@@ -14,7 +14,7 @@ merges what it has not read yet.
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 from contextlib import aclosing, suppress
 from decimal import Decimal
 from inspect import iscoroutinefunction
@@ -33,7 +33,15 @@ from websockets.frames import Close
 
 from tickthrottle_client.bar_book import Bar, BarBook, read_bar
 from tickthrottle_client.harmless_text import harmless
-from tickthrottle_client.item_sums import SUMS, as_known, day_after, read_day, with_day
+from tickthrottle_client.item_sums import (
+    SUMS,
+    WaitingItems,
+    as_known,
+    day_after,
+    read_day,
+    with_day,
+)
+from tickthrottle_client.listeners import Listeners
 from tickthrottle_client.loopback import is_loopback
 from tickthrottle_client.tick_v1 import (
     ALL,
@@ -48,7 +56,6 @@ from tickthrottle_client.tick_v1 import (
 )
 from tickthrottle_client.trade_book import TradeBook, TradeEntry, read_entry
 from tickthrottle_client.trade_v1 import LATEST_TIME_US
-from tickthrottle_client.waiting_items import WaitingItems
 
 Item: TypeAlias = dict[str, Any]
 """A trade, and what it stands for: ``trades``, and ``volume``, ``value``, ``high`` and
@@ -82,10 +89,7 @@ MAX_FRAME_BYTES = 2**24
 
 
 def backoff_s(attempt: int, chance: float) -> float:
-    """Return how long to wait before a try, the first of which is 0.
-
-    ``chance`` is from 0 to 1.
-    """
+    """Return the wait before a try, counted from 0; ``chance`` is from 0 to 1."""
     return float(chance * min(BACKOFF_MOST_S, BACKOFF_S * 2 ** min(attempt, 30)))
 
 
@@ -129,6 +133,16 @@ def read_message(text: str | bytes) -> dict[str, Any]:
     return message
 
 
+def _kind_of(keys: Iterable[str]) -> str:
+    """Return what keys of a subscription stand for: BARS, TRADES, or ALL for items."""
+    first = next(iter(keys), ALL)
+    return next((kind for kind in (BARS, TRADES) if first.startswith(kind)), ALL)
+
+
+def _names(names: str | Collection[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(dict.fromkeys(names))
+
+
 def _nothing(*_: object) -> None:
     pass
 
@@ -161,13 +175,12 @@ class TickClient:
     With ``min_interval_ms`` there is at most one update per interval, with the newest
     values; the gateway grants whole windows, a minute at most.
     ``on_state(state, text)`` hears connecting, live, stale (no windows arrive, or
-    nothing at all for three of them),
-    starting (they will: the job that makes them starts), offline (a new connection
-    will be made) and closed (none will). ``on_reset()``: another
-    epoch, everything known before is void. ``on_rejected(rejected)``: keys that were
-    not accepted. ``on_message(message)``: every message, after it was taken in.
-    ``on_bars_missed()``: bars that were told before may have been amended meanwhile,
-    or some are missing; REST has them.
+    nothing at all for three of them), starting (they will: the job that makes them
+    starts), offline (a new connection will be made) and closed (none will).
+    ``on_reset()``: another epoch, everything known before is void.
+    ``on_rejected(rejected)``: keys that were not accepted. ``on_message(message)``:
+    every message, after it was taken in. ``on_bars_missed()``: bars that were told
+    before may have been amended meanwhile, or some are missing; REST has them.
 
     ``items`` holds the newest item of each instrument, ``groups`` the newest figures of
     each group; up to ``position`` everything has arrived. ``members`` has the
@@ -208,13 +221,10 @@ class TickClient:
         self._on_message = self._own(on_message)
         self._on_bars_missed = self._own(on_bars_missed)
         self._bars = BarBook()
-        # Subscriptions to bars that have no snapshot yet, and how many were accepted.
-        self._bars_asked: dict[int, list[str]] = {}
         self._trades = TradeBook()
-        self._trades_asked: dict[int, list[str]] = {}
         self._is_bar_snapshot_due = False
         self._is_bar_return = False
-        self._listeners: dict[str, list[Callable[[Item], object]]] = {}
+        self._listeners = Listeners()
         # Codes and their ISINs, as the gateway has told, and the other way round.
         self._isins: dict[str, str] = {}
         self._codes: dict[str, str] = {}
@@ -223,7 +233,8 @@ class TickClient:
         self._followed_by: dict[str, list[str]] = {}
         self._renames: dict[str, str] = {}
         self._instruments: str | None = None
-        self._asked: dict[int, list[str]] = {}
+        # Keys of subscriptions without an answer, each of one kind, by their numbers.
+        self._asked: dict[int, Collection[str]] = {}
         self._ids = 0
         self._epoch: str | None = None
         self._is_complete = False
@@ -245,7 +256,6 @@ class TickClient:
         self._failure: Exception | None = None
 
     async def __aenter__(self) -> Self:
-        """Begin to follow."""
         self._block = asyncio.current_task()
         self._task = asyncio.create_task(self._run(), name=f"ticks of {self._url}")
         self._task.add_done_callback(self._interrupt)
@@ -317,9 +327,8 @@ class TickClient:
         if iscoroutinefunction(callback):
             return self._await_each(keys, callback)
         callback = self._own(callback)
-        wanted = [key for key in keys if key not in self._listeners]
+        new = self._listeners.add(keys, callback)
         for key in keys:
-            self._listeners.setdefault(key, []).append(callback)
             every = filter(is_instrument, tuple(self.items))
             for isin in every if key == ALL else self._isins_of(key):
                 if isin in self.items:
@@ -327,7 +336,7 @@ class TickClient:
             for group in tuple(self.groups):
                 if key in (group, ALL_GROUPS):
                     callback(self.groups[group])
-        self._ask(wanted)
+        self._ask_items(new)
         return lambda: self._unsubscribe(keys, callback)
 
     async def follow(self, *keys: str) -> AsyncGenerator[Item, None]:
@@ -397,17 +406,9 @@ class TickClient:
         amended by late trades. No bar goes back.
         """
         callback = self._own(callback)
-        some = [instruments] if isinstance(instruments, str) else instruments
-        keys = [f"{BARS}{interval}:{instrument}" for instrument in dict.fromkeys(some)]
+        keys = [f"{BARS}{interval}:{name}" for name in _names(instruments)]
         self._ask_bars(self._bars.add(keys, callback, last))
-        return lambda: self._end_bars(keys, callback)
-
-    def _end_bars(
-        self, keys: Collection[str], callback: Callable[[Bar], object]
-    ) -> None:
-        dropped = self._bars.remove(keys, callback)
-        if dropped:
-            self._say({"op": "unsubscribe", "keys": dropped})
+        return lambda: self._end(self._bars, keys, callback)
 
     def trades(
         self,
@@ -420,57 +421,59 @@ class TickClient:
         trade log. What is missing is told (``TradeEntry``).
         """
         callback = self._own(callback)
-        some = [instruments] if isinstance(instruments, str) else instruments
-        keys = [TRADES + instrument for instrument in dict.fromkeys(some)]
-        self._ask_trades(self._trades.add(keys, callback))
-        return lambda: self._end_trades(keys, callback)
+        keys = [TRADES + name for name in _names(instruments)]
+        self._ask(self._trades.add(keys, callback))
+        return lambda: self._end(self._trades, keys, callback)
 
-    def _end_trades(
-        self, keys: Collection[str], callback: Callable[[TradeEntry], object]
+    def _end(
+        self, book: Listeners, keys: Collection[str], callback: Callable[..., object]
     ) -> None:
-        dropped = self._trades.remove(keys, callback)
-        if dropped:
-            self._say({"op": "unsubscribe", "keys": dropped})
+        self._drop(book.remove(keys, callback))
 
-    def _ask_trades(self, keys: Collection[str]) -> None:
-        if not keys:
-            return
-        number = self._say(self._subscribe(list(keys)))
-        if number is not None:
-            self._trades_asked[number] = list(keys)
+    def _ask_items(
+        self, keys: Collection[str], since: dict[str, Any] | None = None
+    ) -> None:
+        if keys:
+            self._is_complete = False
+            self._ask(keys, since=since)
 
     def _ask_bars(
         self, keys: Collection[str] | None = None, since: dict[str, Any] | None = None
     ) -> None:
         """Ask for keys of bars, for all of them without a name."""
         for last, some in self._bars.wanted(keys).items():
-            message = self._subscribe(some) | {"last": last}
-            number = self._say(message | ({"bars_since": since} if since else {}))
-            if number is not None:
-                self._bars_asked[number] = some
+            self._ask(some, last=last, bars_since=since)
 
-    def _subscribe(self, keys: Collection[str]) -> dict[str, Any]:
+    def _ask(self, keys: Collection[str], **options: Any) -> None:
+        """Subscribe to keys of one kind, with the options that have a value."""
+        if not keys:
+            return
         # The newest one decides: an interval has to be in each.
-        calm = {"min_interval_ms": self._min_interval_ms}
-        message: dict[str, Any] = {"op": "subscribe", "keys": keys}
-        return message | (calm if self._min_interval_ms else {})
+        options["min_interval_ms"] = self._min_interval_ms
+        given = {name: value for name, value in options.items() if value}
+        number = self._say({"op": "subscribe", "keys": list(keys), **given})
+        if number is not None:
+            self._asked[number] = keys
+
+    def _awaits(self, kind: str) -> bool:
+        """Tell whether a subscription to keys of a kind has no answer yet."""
+        return any(_kind_of(keys) == kind for keys in self._asked.values())
+
+    def _drop(self, keys: Collection[str]) -> None:
+        if keys:
+            self._say({"op": "unsubscribe", "keys": keys})
 
     def _unsubscribe(
         self, keys: Collection[str], callback: Callable[[Item], object]
     ) -> None:
         dropped = []
         for key in map(self._renamed, keys):
-            callbacks = self._listeners.get(key, [])
-            if callback in callbacks:
-                callbacks.remove(callback)
-                if not callbacks:
-                    del self._listeners[key]
-                    self._set_members(key, ())
-                    # An instrument may be held by its code as well.
-                    if not self._is_named(self._isin(key)):
-                        dropped.append(key)
-        if dropped:
-            self._say({"op": "unsubscribe", "keys": dropped})
+            if self._listeners.remove([key], callback):
+                self._set_members(key, ())
+                # An instrument may be held by its code as well.
+                if not self._is_named(self._isins.get(key, key)):
+                    dropped.append(key)
+        self._drop(dropped)
         self._forget_unwatched()
 
     def _forget_unwatched(self) -> None:
@@ -490,11 +493,8 @@ class TickClient:
     def _is_named(self, isin: str) -> bool:
         return isin in self._listeners or self._codes.get(isin) in self._listeners
 
-    def _isin(self, key: str) -> str:
-        return self._isins.get(key, key)
-
     def _isins_of(self, key: str) -> tuple[str, ...]:
-        return self.members.get(key) or (self._isin(key),)
+        return self.members.get(key) or (self._isins.get(key, key),)
 
     def _renamed(self, key: str) -> str:
         while key not in self._listeners and key in self._renames:
@@ -513,15 +513,14 @@ class TickClient:
                 self._listeners.setdefault(new, []).extend(callbacks)
             elif new not in self._listeners:
                 # It was given up before we knew what it is called now.
-                self._say({"op": "unsubscribe", "keys": [new]})
+                self._drop([new])
         for key, isins in message["members"].items():
             if key in self._listeners:
                 known = self.items.keys() & set(isins).difference(self._isins_of(key))
                 self._set_members(key, isins)
                 # What is new to the key may be known by another one.
                 for isin in sorted(known):
-                    for callback in tuple(self._listeners[key]):
-                        callback(as_known(self.items[isin]))
+                    self._listeners.tell([key], as_known(self.items[isin]))
         self._forget_unwatched()
 
     def _set_members(self, key: str, isins: Collection[str]) -> None:
@@ -556,8 +555,6 @@ class TickClient:
         """Follow one connection to its end; return how it was closed, if it was."""
         self._outbox = asyncio.Queue()
         self._asked.clear()
-        self._bars_asked.clear()
-        self._trades_asked.clear()
         self._trades.lose()
         self._is_snapshot_due = self._is_bar_snapshot_due = False
         self._stale_reason = None
@@ -566,10 +563,11 @@ class TickClient:
             async with await self._connect() as connection:
                 self._may_be_away = True
                 await self._show_token()
-                self._ask(list(self._listeners), self._resumable())
+                since = self.position if self._is_complete else None
+                self._ask_items(list(self._listeners), since)
                 self._is_bar_return = self._bars.has_bars
                 self._ask_bars(since=self._bars.position)
-                self._ask_trades(self._trades.keys)
+                self._ask(list(self._trades))
                 speaking = asyncio.create_task(self._speak(connection))
                 try:
                     await self._listen(connection)
@@ -615,9 +613,6 @@ class TickClient:
     @property
     def _address(self) -> str:
         return self._url.partition("?")[0]
-
-    def _resumable(self) -> dict[str, Any] | None:
-        return self.position if self._is_complete else None
 
     async def _listen(self, connection: ClientConnection) -> None:
         while True:
@@ -666,14 +661,6 @@ class TickClient:
             token = self._token if isinstance(self._token, str) else await self._token()
             self._say({"op": "auth", "token": token})
 
-    def _ask(self, keys: list[str], since: dict[str, Any] | None = None) -> None:
-        if keys:
-            message = self._subscribe(keys)
-            number = self._say(message | ({"since": since} if since else {}))
-            self._is_complete = False
-            if number is not None:
-                self._asked[number] = keys
-
     def _say(self, message: dict[str, Any]) -> int | None:
         """Send a message; without a connection nothing needs to be said."""
         if self._outbox is None:
@@ -710,10 +697,9 @@ class TickClient:
             case "heartbeat":
                 self._hold(message)
             case "status":
-                is_live = message["feed"] == "live"
-                is_starting = message["feed"] == "starting"
-                self._silence = "starting" if is_starting else "stale"
-                self._stale_reason = None if is_live else message["message"]
+                feed = message["feed"]
+                self._silence = "starting" if feed == "starting" else "stale"
+                self._stale_reason = None if feed == "live" else message["message"]
                 self._tell_feed()
             case "members":
                 self._regroup(message)
@@ -728,35 +714,27 @@ class TickClient:
             is_new = self._is_bar_snapshot_due and not self._is_bar_return
             is_missed = not message["resumed"] and not is_new
             self._is_bar_snapshot_due = self._is_bar_return = False
-        is_waiting = bool(self._bars_asked) or self._is_bar_snapshot_due
+        is_waiting = self._awaits(BARS) or self._is_bar_snapshot_due
         self._bars.take(message, is_waiting=is_waiting)
         if is_missed:
             self._on_bars_missed()
 
     def _acknowledged(self, message: dict[str, Any]) -> None:
-        self._asked.pop(message.get("id", 0), None)
+        kind = _kind_of(self._asked.pop(message.get("id", 0), ()))
         self._attempt = 0
         codes = message.get("codes", {})
         self._bars.name(codes)
         self._trades.name(codes)
-        if self._trades_asked.pop(message.get("id", 0), None) is not None:
-            if message["rejected"]:
-                self._on_rejected(message["rejected"])
-            self._tell_feed()
-            return
-        if self._bars_asked.pop(message.get("id", 0), None) is not None:
+        if kind == BARS:
             self._is_bar_snapshot_due |= bool(message["accepted"])
-            if message["rejected"]:
-                self._on_rejected(message["rejected"])
-            self._tell_feed()
-            return
-        for code, isin in codes.items():
-            self._isins[code] = isin
-            self._codes[isin] = code
-        for key, isins in message.get("members", {}).items():
-            self._set_members(key, isins)
-        self._instruments = message.get("instruments", self._instruments)
-        self._is_snapshot_due = self._is_snapshot_due or bool(message["accepted"])
+        elif kind == ALL:
+            for code, isin in codes.items():
+                self._isins[code] = isin
+                self._codes[isin] = code
+            for key, isins in message.get("members", {}).items():
+                self._set_members(key, isins)
+            self._instruments = message.get("instruments", self._instruments)
+            self._is_snapshot_due |= bool(message["accepted"])
         if message["rejected"]:
             self._on_rejected(message["rejected"])
         self._tell_feed()
@@ -773,34 +751,25 @@ class TickClient:
 
     def _refused(self, message: dict[str, Any]) -> None:
         """What came too fast is asked for again; what is too much is not."""
-        of_bars = self._bars_asked.pop(message.get("id", 0), None)
-        of_trades = self._trades_asked.pop(message.get("id", 0), None)
-        others = of_trades if of_bars is None else of_bars
-        keys = self._asked.pop(message.get("id", 0), others)
-        if keys is None:
+        number = message.get("id", 0)
+        if number not in self._asked:
             return
         if message["code"] == "rate_limited":
-            delay_s = message["retry_after_ms"] / 1_000
-            number = message["id"]
             # Still asked for, so that no position is held without them.
-            asked = self._asked if of_bars is None else self._bars_asked
-            if of_trades is not None:
-                asked = self._trades_asked
-            asked[number] = keys
+            delay_s = message["retry_after_ms"] / 1_000
             loop = asyncio.get_running_loop()
             loop.call_later(delay_s, self._ask_again, number, self._outbox)
         else:
+            keys = self._asked.pop(number)
             code, text = message["code"], message["message"]
             self._on_rejected([{"key": k, "code": code, "message": text} for k in keys])
 
     def _ask_again(self, number: int, outbox: object) -> None:
         if outbox is self._outbox:
-            keys = self._asked.pop(number, [])
-            self._ask([key for key in keys if key in self._listeners])
-            self._ask_bars(self._bars_asked.pop(number, ()))
-            held = set(self._trades.keys)
-            again = self._trades_asked.pop(number, [])
-            self._ask_trades([key for key in again if key in held])
+            keys = self._asked.pop(number, ())
+            self._ask_items([key for key in keys if key in self._listeners])
+            self._ask_bars(keys)
+            self._ask([key for key in keys if key in self._trades])
 
     def _enter(self, epoch: str | None) -> None:
         """Another epoch is another truth: nothing of the old one may stay."""
@@ -816,7 +785,7 @@ class TickClient:
         """A position holds once each key has had its snapshot."""
         if message["window"] is not None:
             self.last_window = max(message["window"], self.last_window or 0)
-        if message["epoch"] is None or self._asked or self._is_snapshot_due:
+        if message["epoch"] is None or self._awaits(ALL) or self._is_snapshot_due:
             return
         self._is_complete = True
         self.position = {"epoch": message["epoch"], "offset": message["offset"]}
@@ -840,21 +809,16 @@ class TickClient:
             if message["type"] == "update":
                 item["window"] = message["window"]
             self.items[isin] = item
-            whole = ALL if is_instrument(isin) else None
-            named = isin, self._codes.get(isin), whole
+            named = isin, self._codes.get(isin), ALL if is_instrument(isin) else None
             keys = (*named, *self._followed_by.get(isin, ()))
-            for key in filter(None, keys):
-                for callback in tuple(self._listeners.get(key, ())):
-                    callback(item)
+            self._listeners.tell(filter(None, keys), item)
         for figures in message.get("groups", ()):
             group = figures["group"]
             before = self.groups.get(group, figures)
             if not self._is_followed(group) or figures["window"] < before["window"]:
                 continue
             self.groups[group] = figures
-            for key in (group, ALL_GROUPS):
-                for callback in tuple(self._listeners.get(key, ())):
-                    callback(figures)
+            self._listeners.tell((group, ALL_GROUPS), figures)
 
     def _tell_feed(self) -> None:
         if self._stale_reason is None:

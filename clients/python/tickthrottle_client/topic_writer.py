@@ -4,12 +4,14 @@ A trade's key is its ISIN, which decides its partition: with librdkafka's own ru
 crc32 of the key modulo P, the partition is that of ``partition_of`` in ``log_v1.py``.
 """
 
+import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -17,10 +19,11 @@ from tickthrottle_client.gc_pause import no_collection
 from tickthrottle_client.kafka_client import (
     ANSWER_WITHIN_S,
     Reports,
-    bad_option,
     create_admin,
+    create_client,
     identify,
     largest_batch,
+    open_topic,
     sentence,
 )
 from tickthrottle_client.kafka_topic import KafkaTopic
@@ -36,7 +39,10 @@ BATCH_BYTES = 65_536
 A topic refuses a batch over its ``max.message.bytes`` whole.
 """
 
+T = TypeVar("T")
+
 _PATIENCE_S = 1.0
+_LOOKS_EVERY_S = 1.0
 _HANDED_OVER_AT_ONCE = 1_000
 _SHOWN_REFUSALS = 5
 
@@ -86,13 +92,12 @@ class TopicWriter:
         self._suspects: deque[dict[str, Any]] = deque()
         self._is_alone = False
         self._broken: KafkaError | None = None
-        options = topic.client_options({**_OWN, "error_cb": self._reports})
-        try:
-            self._producer = Producer(
-                {**_DEFAULTS, "batch.size": batch_bytes, **options}
-            )
-        except KafkaException as error:
-            raise bad_option(topic, error) from None
+        defaults = {**_DEFAULTS, "batch.size": batch_bytes}
+        self._producer = create_client(
+            lambda options: Producer({**defaults, **options}),
+            topic,
+            {**_OWN, "error_cb": self._reports},
+        )
 
     @classmethod
     def open(cls, topic: KafkaTopic) -> Self:
@@ -288,3 +293,69 @@ class TopicWriter:
         while partition >= len(self.tallies):
             self.tallies.append(AppendTally())
         return self.tallies[partition]
+
+
+class TopicAppender:
+    """A ``TopicWriter`` in a thread of its own: one thing at a time, in order."""
+
+    most_entries = 5_000
+    """Of one append."""
+
+    dropped_at_cap = 0
+
+    def __init__(
+        self, topic: KafkaTopic, writer: TopicWriter, thread: ThreadPoolExecutor
+    ) -> None:
+        self.info = writer.info
+        self.tallies = writer.tallies
+        self.refused = writer.refused
+        self._topic = topic
+        self._writer = writer
+        self._thread = thread
+        self._looked_at_s = time.monotonic()
+
+    @classmethod
+    async def open(cls, topic: KafkaTopic) -> Self:
+        """Open a topic, which has to be there. Raises LogAway and LogUnusable."""
+        thread = ThreadPoolExecutor(1, thread_name_prefix="trades")
+        try:
+            writer = await _call(thread, lambda: TopicWriter.open(topic))
+        except BaseException:
+            thread.shutdown(wait=False)
+            raise
+        return cls(topic, writer, thread)
+
+    async def append(self, entries: Sequence[tuple[str, bytes]]) -> None:
+        """Append as ``TopicWriter.append`` does.
+
+        Raises LogUnusable also when the topic is another one: it looks once a second.
+        """
+        await _call(self._thread, lambda: self._append(entries))
+
+    async def abandon(self) -> None:
+        """See ``TopicWriter.abandon``."""
+        await _call(self._thread, self._writer.abandon)
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await _call(self._thread, self._writer.close)
+        self._thread.shutdown(wait=False)
+
+    def _append(self, entries: Sequence[tuple[str, bytes]]) -> None:
+        if time.monotonic() - self._looked_at_s >= _LOOKS_EVERY_S:
+            self._look()
+        self._writer.append(entries)
+
+    def _look(self) -> None:
+        """Raise LogUnusable if the topic was deleted and made again under its name."""
+        found = open_topic(self._topic).log_id
+        if found != self.info.log_id:
+            raise LogUnusable(
+                f"{self._topic} is another one now: it was {self.info.log_id}, it is "
+                f"{found}; start anew to append to it"
+            )
+        self._looked_at_s = time.monotonic()
+
+
+async def _call(thread: ThreadPoolExecutor, function: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(thread, function)

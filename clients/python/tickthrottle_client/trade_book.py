@@ -1,8 +1,8 @@
 """Every trade of some instruments: who listens, and what was missed. Pure."""
 
-from collections.abc import Callable, Collection
 from typing import Any, TypeAlias
 
+from tickthrottle_client.listeners import Listeners
 from tickthrottle_client.tick_v1 import TRADES, read_decimal
 from tickthrottle_client.trade_v1 import LATEST_TIME_US
 
@@ -27,42 +27,14 @@ def read_entry(entry: TradeEntry) -> None:
         raise ValueError("an entry must have a time and a window")
 
 
-class TradeBook:
+class TradeBook(Listeners):
     """Knows who listens to the trades of which instrument, by the keys as given."""
 
     def __init__(self) -> None:
-        self._listeners: dict[str, list[Callable[[TradeEntry], object]]] = {}
+        super().__init__()
         self._given: dict[str, str] = {}
         self._begun: set[str] = set()
         self._lost: set[str] = set()
-
-    @property
-    def keys(self) -> list[str]:
-        """Every key that is listened to."""
-        return list(self._listeners)
-
-    def add(
-        self, keys: Collection[str], callback: Callable[[TradeEntry], object]
-    ) -> list[str]:
-        """Have a callback called; return the keys that are new."""
-        new = [key for key in keys if key not in self._listeners]
-        for key in keys:
-            self._listeners.setdefault(key, []).append(callback)
-        return new
-
-    def remove(
-        self, keys: Collection[str], callback: Callable[[TradeEntry], object]
-    ) -> list[str]:
-        """Have it called no longer; return the keys that nobody listens to now."""
-        dropped = []
-        for key in keys:
-            callbacks = self._listeners.get(key, [])
-            if callback in callbacks:
-                callbacks.remove(callback)
-                if not callbacks:
-                    del self._listeners[key]
-                    dropped.append(key)
-        return dropped
 
     def name(self, codes: dict[str, str]) -> None:
         """Take in what keys with codes stand for."""
@@ -79,10 +51,7 @@ class TradeBook:
         self._lost.discard(isin)
         self._begun.add(isin)
         key = TRADES + isin
-        names = [name for name in (key, self._given.get(key)) if name is not None]
         for number, entry in enumerate(message["entries"], message["number"]):
             entry |= {"number": number, "missed": missed}
             missed = 0
-            for name in names:
-                for callback in tuple(self._listeners.get(name, ())):
-                    callback(entry)
+            self.tell((key, self._given.get(key, "")), entry)

@@ -119,7 +119,10 @@ def _broken_isin_rule(text: str) -> str | None:
 def check_extra(name: Any, value: Any) -> None:
     """Raise InvalidTrade unless a further field may go along with a trade."""
     if name == updates_v1.FIELD:
-        _check_updates(value)
+        try:
+            updates_v1.Updates.parse(value)
+        except ValueError as error:
+            raise InvalidTrade("bad_field", name, value, str(error)) from None
     if name in (CANCELS, CORRECTS):
         check_number_of(name, value)
         return
@@ -132,18 +135,12 @@ def check_extra(name: Any, value: Any) -> None:
     if not isinstance(name, str):
         raise InvalidTrade("bad_field", "trade", value, "has a value without a name")
     if name in RESERVED:
-        rule = (
-            f"is a name that rows have themselves: use another (--map my_{name}={name})"
-        )
-        raise InvalidTrade("bad_field", name, value, rule)
+        rule = "is a name that rows have themselves: use another "
+        raise InvalidTrade("bad_field", name, value, rule + f"(--map my_{name}={name})")
     # Nothing that is accepted may fail to encode, or change, on its way out.
     if not _is_scalar(name) or not _is_scalar(value):
-        raise InvalidTrade(
-            "bad_field",
-            name,
-            value,
-            "must be UTF-8 text, a 64-bit or finite number, a boolean or null",
-        )
+        rule = "must be UTF-8 text, a 64-bit or finite number, a boolean or null"
+        raise InvalidTrade("bad_field", name, value, rule)
 
 
 def check_number_of(name: str, value: Any) -> int:
@@ -160,8 +157,7 @@ def check_taking_back(fields: Mapping[str, Any]) -> tuple[str, int, int, int]:
 
     It may leave out ``seq``, and has that of the other trade then. Raises InvalidTrade.
     """
-    if (name := taking_back_v1.too_much(fields)) is not None:
-        raise _not_alone(name, fields)
+    _check_alone(fields)
     for name in ("isin", "time"):
         if not taking_back_v1.is_given(fields.get(name)):
             raise InvalidTrade("missing_field", name, None, "is required")
@@ -171,16 +167,10 @@ def check_taking_back(fields: Mapping[str, Any]) -> tuple[str, int, int, int]:
     return check_isin(fields["isin"]), check_time(fields["time"]), number, target
 
 
-def _not_alone(name: str, fields: Mapping[str, Any]) -> InvalidTrade:
-    rule = taking_back_v1.RULE_ALONE
-    return InvalidTrade("bad_field", name, fields[name], rule)
-
-
-def _check_updates(value: Any) -> None:
-    try:
-        updates_v1.Updates.parse(value)
-    except ValueError as error:
-        raise InvalidTrade("bad_field", updates_v1.FIELD, value, str(error)) from None
+def _check_alone(fields: Mapping[str, Any]) -> None:
+    if (name := taking_back_v1.too_much(fields)) is not None:
+        rule = taking_back_v1.RULE_ALONE
+        raise InvalidTrade("bad_field", name, fields[name], rule)
 
 
 def _is_scalar(value: Any) -> bool:
@@ -199,12 +189,8 @@ def check_time(value: Any) -> int:
         return value
     time_us = check_integer("time", value)
     if not EARLIEST_TIME_US <= time_us < LATEST_TIME_US:
-        raise InvalidTrade(
-            "bad_time",
-            "time",
-            value,
-            "must be microseconds since 1970, between the years 1990 and 2100",
-        )
+        rule = "must be microseconds since 1970, between the years 1990 and 2100"
+        raise InvalidTrade("bad_time", "time", value, rule)
     return time_us
 
 
@@ -215,25 +201,17 @@ def check_integer(name: str, value: Any) -> int:
     if isinstance(value, str) and _INTEGER_FORM.fullmatch(value):
         value = int(value)
     if type(value) is not int or not 0 <= value <= MAX_SEQ:
-        raise InvalidTrade(
-            f"bad_{name}", name, value, "must be a whole number from 0 to 2^63 - 1"
-        )
+        rule = "must be a whole number from 0 to 2^63 - 1"
+        raise InvalidTrade(f"bad_{name}", name, value, rule)
     return value
 
 
 def check_decimal(name: str, value: Any) -> str:
-    """Return a decimal above zero, given as text or ``int``, as text.
-
-    Raises InvalidTrade.
-    """
+    """Return a decimal above zero, text or ``int``, as text. Raises InvalidTrade."""
     text = str(value) if type(value) is int else value
     if not isinstance(text, str) or not _DECIMAL_FORM.fullmatch(text):
-        raise InvalidTrade(
-            f"bad_{name}",
-            name,
-            value,
-            "must be a plain decimal: at most 18 digits before and after the point",
-        )
+        rule = "must be a plain decimal: at most 18 digits before and after the point"
+        raise InvalidTrade(f"bad_{name}", name, value, rule)
     if not text.strip("0."):
         raise InvalidTrade(f"bad_{name}", name, value, "must be above zero")
     return text
@@ -286,20 +264,14 @@ def in_zone(moment: datetime, zone: tzinfo, fold: Fold | None = None) -> datetim
     return earlier if fold == "earlier" else later
 
 
-def is_left_out(moment: datetime) -> bool:
-    """Tell whether a moment's local time is one that the clocks of its zone skip."""
-    local = moment.astimezone(UTC).astimezone(moment.tzinfo)
-    return local.replace(tzinfo=None, fold=0) != moment.replace(tzinfo=None, fold=0)
-
-
 def _check_is_shown(moment: datetime) -> None:
     """Raise InvalidTrade for a moment that the clocks of its zone leave out."""
     try:
-        is_wrong = is_left_out(moment)
+        local = moment.astimezone(UTC).astimezone(moment.tzinfo)
     except OverflowError:
         # The first or the last day of all: refused for its year.
         return
-    if is_wrong:
+    if local.replace(tzinfo=None, fold=0) != moment.replace(tzinfo=None, fold=0):
         rule = f"is a time that the clocks of {moment.tzinfo} leave out"
         raise InvalidTrade("bad_time", "time", str(moment), rule)
 
@@ -349,7 +321,6 @@ def _encode_taking_back(fields: Mapping[str, Any]) -> tuple[str, bytes]:
 
 
 def _with_extras(head: str, fields: Mapping[str, Any], known: frozenset[str]) -> bytes:
-    """Return an entry with its further fields. Raises InvalidTrade."""
     for name, value in fields.items():
         if name in known:
             continue
@@ -357,10 +328,9 @@ def _with_extras(head: str, fields: Mapping[str, Any], known: frozenset[str]) ->
             # A column of a table that says something of other rows.
             continue
         if name == CANCELS:
-            other = taking_back_v1.too_much(fields)
-            raise _not_alone(other or CANCELS, fields)
-        text = _encode_extra(name, value)
-        head += f",{_encode(name)}:{text}"
+            # It has a price, too, and is refused.
+            _check_alone(fields)
+        head += f",{_encode(name)}:{_encode_extra(name, value)}"
     payload = f"{head}}}".encode()
     if len(payload) > MAX_PAYLOAD_BYTES:
         rule = f"over {MAX_PAYLOAD_BYTES} bytes"
@@ -381,7 +351,6 @@ def _check_required(fields: Mapping[str, Any]) -> None:
 
 
 def _encode_extra(name: Any, value: Any) -> str:
-    """Return a further field as JSON. Raises InvalidTrade."""
     if type(value) is Decimal and value.is_finite():
         check_extra(name, None)
         return str(value)

@@ -8,7 +8,7 @@ import pytest
 
 from ingest.feed.receipt import Receipt, read_receipt
 from ingest.tradelog.contract import AppendTally, LogInfo
-from tickthrottle_client.receipt_file import EVERY_MS, ReceiptFile
+from tickthrottle_client.receipt_v1 import EVERY_MS, ReceiptFile
 
 INFO = LogInfo("id", 1, 0)
 

@@ -25,7 +25,7 @@ from tickthrottle_client import (
     LogUnusable,
     NotAppended,
     TradeProducer,
-    topic_appender,
+    topic_writer,
 )
 from tickthrottle_client.kafka_client import open_topic
 from tickthrottle_client.log_v1 import partition_of
@@ -217,7 +217,7 @@ async def test_a_topic_that_was_made_anew_gets_nothing(
     kafka: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A topic of the same name is another log, whenever it is looked at."""
-    monkeypatch.setattr(topic_appender, "_LOOKS_EVERY_S", 0)
+    monkeypatch.setattr(topic_writer, "_LOOKS_EVERY_S", 0)
     topic = make_topic(kafka, 1)
     admin = AdminClient(options(kafka))
 
