@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,53 +63,49 @@ def read_body(
     A trade that breaks a rule, or that the token does not cover, is refused alone.
     """
     kind = content_type.partition(";")[0].strip().lower()
-    found = ReadBody()
-    for index, read in _readers(body, kind, reader):
+    result = ReadBody()
+    for index, item in enumerate(_items(body, kind)):
         if index >= MOST_TRADES:
             raise BadBody(413, f"a request may have {MOST_TRADES} trades")
         try:
-            isin, payload = read()
+            isin, payload = _read(item, reader)
         except InvalidTrade as error:
-            found.refuse(index, error.reason, str(error))
+            result.refuse(index, error.reason, str(error))
             continue
         if grant.allows(isin):
-            found.entries.append((isin, payload))
+            result.entries.append((isin, payload))
         else:
-            found.refuse(index, NOT_ALLOWED, f"isin {isin}: not in your token")
-    if not found.entries and not found.reasons:
+            result.refuse(index, NOT_ALLOWED, f"isin {isin}: not in your token")
+    if not result.entries and not result.reasons:
         raise BadBody(400, "the body holds no trade")
-    return found
+    return result
 
 
-_Read = Callable[[], tuple[str, bytes]]
-
-
-def _readers(body: bytes, kind: str, reader: LineReader) -> Iterator[tuple[int, _Read]]:
+def _items(body: bytes, kind: str) -> Iterable[Any]:
+    """Return a body's lines, bytes or an InvalidTrade each, or its decoded trades."""
     if kind in LINES:
-        index = 0
-        for lines in numbered_lines(iter([body])):
-            for _, line in written_lines(lines):
-                yield index, lambda line=line: _read_line(line, reader)  # type: ignore[misc]
-                index += 1
-    elif kind == JSON:
-        for index, fields in enumerate(_trades_of(body)):
-            yield index, lambda fields=fields: _read(fields, reader)  # type: ignore[misc]
-    else:
-        shown = kind[:60] or "none"
-        raise BadBody(415, f"content-type {shown}: must be {JSON} or {LINES[0]}")
+        return _lines(body)
+    if kind == JSON:
+        return _trades_of(body)
+    shown = kind[:60] or "none"
+    raise BadBody(415, f"content-type {shown}: must be {JSON} or {LINES[0]}")
 
 
-def _read_line(line: bytes | InvalidTrade, reader: LineReader) -> tuple[str, bytes]:
-    if isinstance(line, InvalidTrade):
-        raise line
-    return reader.read_line(line)
+def _lines(body: bytes) -> Iterator[bytes | InvalidTrade]:
+    for lines in numbered_lines(iter([body])):
+        for _, line in written_lines(lines):
+            yield line
 
 
-def _read(fields: Any, reader: LineReader) -> tuple[str, bytes]:
-    if not isinstance(fields, dict):
-        shown = json.dumps(fields, default=str)[:80]
+def _read(item: Any, reader: LineReader) -> tuple[str, bytes]:
+    if isinstance(item, InvalidTrade):
+        raise item
+    if isinstance(item, bytes):
+        return reader.read_line(item)
+    if not isinstance(item, dict):
+        shown = json.dumps(item, default=str)[:80]
         raise InvalidTrade("not_object", "trade", shown, "is not a JSON object")
-    return reader.read_fields(fields)
+    return reader.read_fields(item)
 
 
 def _trades_of(body: bytes) -> list[Any]:

@@ -3,17 +3,15 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import orjson
-import structlog
 from fastapi import Depends, FastAPI, Header, Request
 from fastapi.responses import Response
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from gateway.admission.addresses import address_of
 from gateway.admission.limits import Budgets
@@ -27,7 +25,7 @@ from ingest.feed.supply import ENTRY_OVERHEAD_BYTES, Ended
 from ingest.process.abandoned_handshake import ignore_abandoned_handshakes
 from ingest.sources.trade_lines import LineReader
 from intake.bodies import BadBody, ReadBody, read_body
-from intake.remembered import Clash, Memory, Remembered, RequestKey
+from intake.remembered import Clash, KeyedRequest
 from intake.room import Full, Reservation, Room
 from intake.settings import IntakeSettings
 from intake.waiting_requests import Requests
@@ -46,8 +44,6 @@ ANSWER_S = 10.0
 
 MAX_KEY_CHARS = 200
 _EVERYTHING = TokenGrant(may_write=True)
-
-log = structlog.get_logger()
 
 
 class IntakeMetrics:
@@ -77,7 +73,7 @@ class IntakeState:
     requests: Requests
     reader: LineReader
     tokens: TokenReader | None
-    memory: Memory
+    client: Redis
     metrics: IntakeMetrics
     room: Room
     answer_s: float = ANSWER_S
@@ -92,14 +88,12 @@ class IntakeState:
         return 0.0 if oldest is None else time.monotonic() - oldest
 
 
-def create_app(state: IntakeState, client: Redis) -> FastAPI:
-    """Build the application."""
-
+def create_app(state: IntakeState) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         ignore_abandoned_handshakes()
         yield
-        await client.aclose()
+        await state.client.aclose()
 
     app = FastAPI(
         title="tickthrottle intake",
@@ -133,7 +127,7 @@ def create_app(state: IntakeState, client: Redis) -> FastAPI:
 
     @app.get("/health/live", include_in_schema=False)
     async def live() -> Response:
-        return Response(b'{"status":"live"}', media_type="application/json")
+        return _json(b'{"status":"live"}')
 
     @app.get("/health/ready", include_in_schema=False)
     async def ready() -> Response:
@@ -143,8 +137,7 @@ def create_app(state: IntakeState, client: Redis) -> FastAPI:
         elif state.waited_s > AWAY_AFTER_S:
             reason = "log_away"
         body = {"status": "ready" if reason is None else "not ready", "reason": reason}
-        status = 200 if reason is None else 503
-        return Response(orjson.dumps(body), status, media_type="application/json")
+        return _json(orjson.dumps(body), 200 if reason is None else 503)
 
     settings = state.settings
     app.add_middleware(
@@ -157,23 +150,32 @@ def create_app(state: IntakeState, client: Redis) -> FastAPI:
     return app
 
 
-async def _append(state: IntakeState, request: Request, text: str | None) -> Response:
+async def _append(state: IntakeState, request: Request, key: str | None) -> Response:
     grant = _permit(state, request)
-    key = _read_key(grant, text)
+    if key is not None:
+        _check_key(key)
     reservation = _enter(state, request, grant)
     is_waiting = False
     try:
         body = await request.body()
-        if key is not None:
-            before = await _begin(state, key, body)
-            if before is not None:
-                return _answer(before.status, before.body)
-        found, done = await _take_in(state, request, grant, reservation, key, body)
-        answer = orjson.dumps(found.to_answer())
+        keyed = KeyedRequest(
+            *(state.client, state.settings.namespace, grant.holder, key, body)
+        )
+        before = await keyed.begin()
+        if before is Clash.PENDING:
+            detail = "the request with this key is not answered"
+            raise _later(409, "in_progress", detail)
+        if before is Clash.OTHER_BODY:
+            detail = "Idempotency-Key: there was another body with it"
+            raise Problem(422, "key_reused", detail)
+        if isinstance(before, bytes):
+            return _json(before)
+        read, done = await _take_in(state, request, grant, reservation, keyed, body)
+        answer = orjson.dumps(read.to_answer())
         if done is None:
-            await _keep(state, key, body, answer)
-            return _answer(200, answer)
-        task = asyncio.create_task(_finish(state, done, reservation, key, body, answer))
+            await keyed.keep(answer)
+            return _json(answer)
+        task = asyncio.create_task(_finish(state, done, reservation, keyed, answer))
         is_waiting = True
     finally:
         if not is_waiting:
@@ -191,7 +193,7 @@ async def _append(state: IntakeState, request: Request, text: str | None) -> Res
         ) from None
     except Ended:
         raise _later(503, "stopping", "the intake stops; nobody knows yet") from None
-    return _answer(200, answer)
+    return _json(answer)
 
 
 async def _take_in(
@@ -199,7 +201,7 @@ async def _take_in(
     request: Request,
     grant: TokenGrant,
     reservation: Reservation,
-    key: RequestKey | None,
+    keyed: KeyedRequest,
     body: bytes,
 ) -> "tuple[ReadBody, asyncio.Future[None] | None]":
     """Return what a body holds, and the future of its trades if it has any.
@@ -208,41 +210,50 @@ async def _take_in(
     """
     try:
         kind = request.headers.get("content-type", "")
-        found = await asyncio.to_thread(read_body, body, kind, state.reader, grant)
-        return found, _hand_over(state, reservation, found)
-    except BadBody as error:
-        await _forget(state, key)
-        raise Problem(error.status, "bad_request", str(error)) from None
-    except BaseException:
-        await _forget(state, key)
+        read = await asyncio.to_thread(read_body, body, kind, state.reader, grant)
+        return read, _hand_over(state, reservation, read.entries)
+    except BaseException as error:
+        await keyed.forget()
+        if isinstance(error, BadBody):
+            raise Problem(error.status, "bad_request", str(error)) from None
         raise
+
+
+def _hand_over(
+    state: IntakeState, reservation: Reservation, entries: list[tuple[str, bytes]]
+) -> "asyncio.Future[None] | None":
+    if not entries:
+        return None
+    try:
+        reservation.resize(sum(len(p) + ENTRY_OVERHEAD_BYTES for _, p in entries))
+        done = state.requests.put(entries)
+    except Full:
+        raise _full() from None
+    except Ended:
+        raise _later(503, "stopping", "the intake stops") from None
+    state.metrics.waiting.set(state.room.bytes)
+    return done
 
 
 async def _finish(
     state: IntakeState,
     done: "asyncio.Future[None]",
     reservation: Reservation,
-    key: RequestKey | None,
-    body: bytes,
+    keyed: KeyedRequest,
     answer: bytes,
 ) -> None:
     """Wait until the trades are in the log, however long, and keep the answer."""
     number = id(done)
     state.waiting_since[number] = time.monotonic()
     try:
-        while True:
-            finished, _ = await asyncio.wait([done], timeout=20)
-            if finished:
-                break
-            if key is not None:
-                with suppress(RedisError):
-                    await state.memory.extend(key)
+        while not (await asyncio.wait([done], timeout=20))[0]:
+            await keyed.extend()
         done.result()
     finally:
         del state.waiting_since[number]
         reservation.leave()
         state.metrics.waiting.set(state.room.bytes)
-    await _keep(state, key, body, answer)
+    await keyed.keep(answer)
 
 
 def _permit(state: IntakeState, request: Request) -> TokenGrant:
@@ -257,17 +268,10 @@ def _permit(state: IntakeState, request: Request) -> TokenGrant:
     return grant
 
 
-def _read_key(grant: TokenGrant, text: str | None) -> RequestKey | None:
-    if text is None:
-        return None
-    if (
-        not 0 < len(text) <= MAX_KEY_CHARS
-        or not text.isascii()
-        or not text.isprintable()
-    ):
+def _check_key(text: str) -> None:
+    if not (0 < len(text) <= MAX_KEY_CHARS and text.isascii() and text.isprintable()):
         rule = f"must have 1 to {MAX_KEY_CHARS} printable characters of ASCII"
         raise Problem(400, "bad_request", f"Idempotency-Key: {rule}")
-    return RequestKey(grant.holder, text)
 
 
 def _enter(state: IntakeState, request: Request, grant: TokenGrant) -> Reservation:
@@ -277,59 +281,13 @@ def _enter(state: IntakeState, request: Request, grant: TokenGrant) -> Reservati
     senders = [f"address {address_of(request.scope)}"]
     if grant.holder:
         senders.append(grant.holder)
+    size = min(int(length), REQUEST_BYTES) if is_short else REQUEST_BYTES
     try:
-        reservation = state.room.reserve(
-            senders, min(int(length), REQUEST_BYTES) if is_short else REQUEST_BYTES
-        )
+        reservation = state.room.reserve(senders, size)
     except Full:
         raise _full() from None
     state.metrics.waiting.set(state.room.bytes)
     return reservation
-
-
-def _hand_over(
-    state: IntakeState, reservation: Reservation, found: ReadBody
-) -> "asyncio.Future[None] | None":
-    if not found.entries:
-        return None
-    sizes = (len(payload) + ENTRY_OVERHEAD_BYTES for _, payload in found.entries)
-    try:
-        reservation.resize(sum(sizes))
-        done = state.requests.put(found.entries)
-    except Full:
-        raise _full() from None
-    except Ended:
-        raise _later(503, "stopping", "the intake stops") from None
-    state.metrics.waiting.set(state.room.bytes)
-    return done
-
-
-async def _begin(state: IntakeState, key: RequestKey, body: bytes) -> Remembered | None:
-    before = await state.memory.begin(key, body)
-    if before is Clash.PENDING:
-        raise _later(409, "in_progress", "the request with this key is not answered")
-    if before is Clash.OTHER_BODY:
-        detail = "Idempotency-Key: there was another body with it"
-        raise Problem(422, "key_reused", detail)
-    return before if isinstance(before, Remembered) else None
-
-
-async def _keep(
-    state: IntakeState, key: RequestKey | None, body: bytes, answer: bytes
-) -> None:
-    if key is None:
-        return
-    try:
-        await state.memory.keep(key, body, 200, answer)
-    except RedisError as error:
-        # The trades are in the log: that is what has to be told.
-        log.warning("an Idempotency-Key was not kept", error=str(error))
-
-
-async def _forget(state: IntakeState, key: RequestKey | None) -> None:
-    if key is not None:
-        with suppress(RedisError):
-            await state.memory.forget(key)
 
 
 def _full() -> Problem:
@@ -341,5 +299,5 @@ def _later(status: int, code: str, detail: str) -> Problem:
     return Problem(status, code, detail, {"Retry-After": str(COME_AGAIN_S)})
 
 
-def _answer(status: int, body: bytes) -> Response:
+def _json(body: bytes, status: int = 200) -> Response:
     return Response(body, status, media_type="application/json")

@@ -20,7 +20,6 @@ from intake.intake_app import (
     IntakeState,
     create_app,
 )
-from intake.remembered import Memory
 from intake.room import WAITING_BYTES, Room
 from intake.settings import IntakeSettings
 from intake.waiting_requests import Requests
@@ -52,13 +51,12 @@ def run_intake(
         raise IntakeFailed(str(error)) from None
     registry = CollectorRegistry()
     requests = Requests()
-    client = connect_async(settings.redis_url, socket_timeout=3)
     state = IntakeState(
         settings,
         requests,
         _create_reader(settings),
         tokens,
-        Memory(client, settings.namespace),
+        connect_async(settings.redis_url, socket_timeout=3),
         IntakeMetrics(registry),
         Room(waiting_bytes),
         answer_s,
@@ -71,7 +69,7 @@ def run_intake(
     # From now on a request waits; whoever reads the log's line may send one.
     sock.listen(BACKLOG)
     server = create_server(
-        *(create_app(state, client), bounds, state.counters),
+        *(create_app(state), bounds, state.counters),
         max_body_bytes=REQUEST_BYTES,
     )
     stop = threading.Event()

@@ -5,12 +5,14 @@ are not appended again. Every intake of a pipeline knows the keys of all. A key 
 to whoever holds the token it was sent with: the same key of somebody else is another.
 """
 
-from dataclasses import dataclass
+from contextlib import suppress
 from enum import Enum
 from hashlib import sha256
 
 import orjson
+import structlog
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
 from ingest.redis_keys import OtherKeys
 
@@ -19,6 +21,8 @@ REMEMBER_S = 600
 
 PENDING_FOR_S = 60
 """How long a request without an answer keeps its key: then its intake has died."""
+
+log = structlog.get_logger()
 
 
 class Clash(Enum):
@@ -30,76 +34,65 @@ class Clash(Enum):
     """There was another body with this key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """An answer that was given."""
+class KeyedRequest:
+    """A request under its Idempotency-Key; of one without a key nothing is kept.
 
-    status: int
-    body: bytes
+    ``holder`` is who sent it (``TokenGrant.holder``).
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class RequestKey:
-    """An Idempotency-Key, and who sent it (``TokenGrant.holder``)."""
-
-    holder: str
-    text: str
-
-    @property
-    def digest(self) -> str:
-        """A text of 32 characters that no other key of any holder has."""
-        # A digest each: no holder and key read like another holder and key.
-        parts = (sha256(part.encode()).digest() for part in (self.holder, self.text))
-        return sha256(b"".join(parts)).hexdigest()[:32]
-
-
-class Memory:
-    """Keys and answers. All methods raise redis.RedisError while Redis is away."""
-
-    def __init__(self, client: Redis, namespace: str) -> None:
+    def __init__(
+        self, client: Redis, namespace: str, holder: str, key: str | None, body: bytes
+    ) -> None:
         self._client = client
-        self._keys = OtherKeys(namespace)
+        self._name: str | None = None
+        if key is not None:
+            # A digest each: no holder and key read like another holder and key.
+            parts = (sha256(part.encode()).digest() for part in (holder, key))
+            digest = sha256(b"".join(parts)).hexdigest()[:32]
+            self._name = OtherKeys(namespace).intake(digest)
+            self._digest = sha256(body).hexdigest()
 
-    async def begin(self, key: RequestKey, body: bytes) -> Remembered | Clash | None:
-        """Take a key for a body: None if nobody had it, or what became of it."""
-        name, digest = self._name(key), _digest(body)
-        pending = orjson.dumps({"body": digest})
+    async def begin(self) -> bytes | Clash | None:
+        """Take the key: None if nobody had it, or the answer that was given with it.
+
+        Raises redis.RedisError while Redis is away; no other method does.
+        """
+        if self._name is None:
+            return None
+        pending = orjson.dumps({"body": self._digest})
         # Twice: the first answer may have been forgotten between asking and reading.
         for _ in range(2):
-            if await self._client.set(name, pending, nx=True, ex=PENDING_FOR_S):
+            if await self._client.set(self._name, pending, nx=True, ex=PENDING_FOR_S):
                 return None
-            stored = await self._client.get(name)
+            stored = await self._client.get(self._name)
             if stored is not None:
-                return _decode(stored, digest)
+                values = orjson.loads(stored)
+                if values["body"] != self._digest:
+                    return Clash.OTHER_BODY
+                if "status" in values:
+                    return str(values["answer"]).encode()
+                return Clash.PENDING
         return Clash.PENDING
 
-    async def keep(
-        self, key: RequestKey, body: bytes, status: int, answer: bytes
-    ) -> None:
-        """Keep an answer."""
-        stored = {"body": _digest(body), "status": status, "answer": answer.decode()}
-        await self._client.set(self._name(key), orjson.dumps(stored), ex=REMEMBER_S)
+    async def keep(self, answer: bytes) -> None:
+        """Keep the answer, which is one with the status 200."""
+        if self._name is None:
+            return
+        stored = {"body": self._digest, "status": 200, "answer": answer.decode()}
+        try:
+            await self._client.set(self._name, orjson.dumps(stored), ex=REMEMBER_S)
+        except RedisError as error:
+            # The trades are in the log: that is what has to be told.
+            log.warning("an Idempotency-Key was not kept", error=str(error))
 
-    async def extend(self, key: RequestKey) -> None:
-        """Keep a key whose request is still waiting for the log."""
-        await self._client.expire(self._name(key), PENDING_FOR_S)
+    async def extend(self) -> None:
+        """Keep the key: the request is still waiting for the log."""
+        if self._name is not None:
+            with suppress(RedisError):
+                await self._client.expire(self._name, PENDING_FOR_S)
 
-    async def forget(self, key: RequestKey) -> None:
-        """Give a key back: nothing was appended."""
-        await self._client.delete(self._name(key))
-
-    def _name(self, key: RequestKey) -> str:
-        return self._keys.intake(key.digest)
-
-
-def _digest(body: bytes) -> str:
-    return sha256(body).hexdigest()
-
-
-def _decode(stored: bytes | str, digest: str) -> Remembered | Clash:
-    values = orjson.loads(stored)
-    if values["body"] != digest:
-        return Clash.OTHER_BODY
-    if "status" not in values:
-        return Clash.PENDING
-    return Remembered(values["status"], values["answer"].encode())
+    async def forget(self) -> None:
+        """Give the key back: nothing was appended."""
+        if self._name is not None:
+            with suppress(RedisError):
+                await self._client.delete(self._name)

@@ -4,7 +4,6 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
 
 from ingest.feed.supply import CHUNK, TICK_S, Ended, Taken
 
@@ -46,7 +45,7 @@ class Requests:
     def unsent(self) -> int:
         """Entries that were not taken yet."""
         with self._lock:
-            return sum(len(one.entries) for one in self._waiting)
+            return sum(len(waiting.entries) for waiting in self._waiting)
 
     @property
     def is_over(self) -> bool:
@@ -66,23 +65,22 @@ class Requests:
             while self._waiting:
                 if entries and len(entries) + len(self._waiting[0].entries) > CHUNK:
                     break
-                one = self._waiting.popleft()
-                self._taken.append(one)
-                entries += one.entries
+                waiting = self._waiting.popleft()
+                self._taken.append(waiting)
+                entries += waiting.entries
         return Taken(now_us, entries) if entries else None
 
     def acknowledged(self, _lag_s: float = 0.0) -> None:
         """Say that what was taken last is in the log."""
         taken, self._taken = self._taken, []
-        for one in taken:
-            _tell(one, _end)
+        for waiting in taken:
+            _tell(waiting, None)
 
     def wait_s(self, _now_us: float) -> float:
         """Return a tick: nobody knows when a request comes."""
         return TICK_S
 
     def stop(self) -> None:
-        """Take in no more requests."""
         with self._lock:
             self._is_stopped = True
 
@@ -92,23 +90,22 @@ class Requests:
         with self._lock:
             left = [*self._taken, *self._waiting]
             self._taken, self._waiting = [], deque()
-        for one in left:
-            _tell(one, _fail)
+        for waiting in left:
+            _tell(waiting, Ended("the intake has stopped"))
 
 
-def _tell(one: _Waiting, how: Any) -> None:
+def _tell(waiting: _Waiting, error: Ended | None) -> None:
     # A loop that has been closed has nobody left to tell.
-    if not one.loop.is_closed():
-        one.loop.call_soon_threadsafe(how, one.done)
+    if not waiting.loop.is_closed():
+        waiting.loop.call_soon_threadsafe(_settle, waiting.done, error)
 
 
-def _end(done: "asyncio.Future[None]") -> None:
-    if not done.done():
+def _settle(done: "asyncio.Future[None]", error: Ended | None) -> None:
+    if done.done():
+        return
+    if error is None:
         done.set_result(None)
-
-
-def _fail(done: "asyncio.Future[None]") -> None:
-    if not done.done():
-        done.set_exception(Ended("the intake has stopped"))
+    else:
+        done.set_exception(error)
         # Whoever asked may have gone.
         done.exception()
