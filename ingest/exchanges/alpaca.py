@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from json import dumps
 from typing import Any
@@ -29,10 +29,10 @@ from ingest.adapters.adapter import (
 )
 from ingest.conditions.sale_rules import Sale
 from ingest.trade import InvalidTrade
+from tickthrottle_client.trade_v1 import microseconds_of
 
 _NEW_YORK = ZoneInfo("America/New_York")
 _HOUR_US = 3_600_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_FORM = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
@@ -126,9 +126,13 @@ def _trade(message: Mapping[str, Any]) -> ExchangeTrade:
     for name, short in (("exchange", "x"), ("tape", "z")):
         if isinstance(value := message.get(short), str):
             extra[name] = value
-    conditions = message.get("c")
+    codes = conditions = message.get("c")
     if isinstance(conditions, list) and all(isinstance(c, str) for c in conditions):
         extra["conditions"] = " ".join(conditions)
+        if extra.get("tape") == "C" and "B" in conditions:
+            # Average prices come as B on tape C too, where that is a bunched trade by
+            # the plan: in doubt a trade does not set the last price.
+            codes = [*conditions, _AVERAGE_PRICE]
     time_us = _time_us(field(message, "t", str))
     return ExchangeTrade(
         field(message, "S", str),
@@ -140,7 +144,7 @@ def _trade(message: Mapping[str, Any]) -> ExchangeTrade:
         extra,
         # The exchange stamps nothing else; the way here is in it.
         time_us,
-        Sale(_codes(conditions, extra), extra.get("tape"), extra.get("exchange")),
+        Sale(codes, extra.get("tape"), extra.get("exchange")),
     )
 
 
@@ -167,17 +171,6 @@ def _correction(message: Mapping[str, Any]) -> ExchangeCorrection:
     return ExchangeCorrection(field(message, "oi", int), _trade({**message, **now}))
 
 
-def _codes(conditions: object, extra: Mapping[str, str]) -> object:
-    """Return the codes to judge a trade by.
-
-    Average prices come as ``B`` on tape C too, where that is a bunched trade by the
-    plan: in doubt a trade does not set the last price.
-    """
-    if extra.get("tape") == "C" and "B" in extra.get("conditions", "").split():
-        return [*extra["conditions"].split(), _AVERAGE_PRICE]
-    return conditions
-
-
 @lru_cache(maxsize=64)
 def _series(exchange: str, hour: int) -> str:
     """Return what ids are unique in: an exchange's day. One text for all of them.
@@ -190,19 +183,18 @@ def _series(exchange: str, hour: int) -> str:
 
 def _time_us(text: str) -> int:
     """Return a time as in RFC 3339, nanoseconds cut to microseconds."""
-    found = _TIME_FORM.fullmatch(text)
-    if found is None:
+    form = _TIME_FORM.fullmatch(text)
+    if form is None:
         rule = "must be a time as in RFC 3339, such as 2026-03-20T14:30:00.123456789Z"
         raise InvalidTrade("bad_time", "t", text, rule)
-    fraction = (found[2] or "").ljust(6, "0")[:6]
-    return _second_us(found[1], found[3]) + int(fraction)
+    fraction = (form[2] or "").ljust(6, "0")[:6]
+    return _second_us(form[1], form[3]) + int(fraction)
 
 
 @lru_cache(maxsize=64)
 def _second_us(second: str, offset: str) -> int:
     try:
-        moment = datetime.fromisoformat(second + offset)
-        return (moment - _EPOCH) // timedelta(microseconds=1)
+        return microseconds_of(datetime.fromisoformat(second + offset))
     except (ValueError, OverflowError) as error:
         raise InvalidTrade("bad_time", "t", second, str(error)) from None
 

@@ -55,7 +55,6 @@ class Binance(Adapter):
     silence_s = 120.0
 
     def address(self) -> str:
-        """Return the address of combined streams, with the first of them."""
         names = "/".join(self._streams()[:_STREAMS_IN_THE_ADDRESS])
         return f"{self.url}/stream?streams={names}"
 

@@ -2,17 +2,19 @@
 
 ``H0STCNT0``, trades of KRX, and ``H0NXCNT0``, those of NXT, of the symbols that are
 asked for as ``005930@NXT``: text frames, ``0|H0STCNT0|003|`` and the fields of each
-trade with carets between them (``kis_records.py``). No trade has a number, but each has
-the day's volume up to and with it, of its venue; so a trade that comes again has a
-volume that was there before. Each also has the change against the day before, and
-whether the instrument is halted.
+trade with carets between them. A record had 46 fields, and has 47 since 2026-09-14; the
+next one may come any day, so the length is taken from the frame.
+
+No trade has a number, but each has the day's volume up to and with it, of its venue; so
+a trade that comes again has a volume that was there before. Each also has the change
+against the day before, and whether the instrument is halted.
 """
 
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from functools import lru_cache, partial
 from json import dumps, loads
@@ -41,10 +43,18 @@ from ingest.adapters.adapter import (
 )
 from ingest.conditions.sale_rules import Sale
 from ingest.decimals import plain_decimal
-from ingest.exchanges.kis_records import FIELDS, KNOWN_LENGTHS, Record, split_records
 from ingest.series import code_of
 from ingest.trade import InvalidTrade
-from tickthrottle_client.trade_v1 import isin_check_digit
+from tickthrottle_client.trade_v1 import isin_check_digit, microseconds_of
+
+Record = Sequence[str]
+
+FIELDS = 46
+"""Fewest fields of a record."""
+
+KNOWN_LENGTHS = (FIELDS, FIELDS + 1)
+MOST_RECORDS = 999
+"""Most records of a frame: their number is announced in three digits."""
 
 TRADES = "H0STCNT0"
 NXT = "NXT"
@@ -64,7 +74,6 @@ _CODE_FORM = re.compile(
     r"(?:A(?=[0-9]{6}))?([0-9A-Z]{6}|Q[0-9]{6})(?:\.K[SQ])?(@NXT|@KRX)?", re.ASCII
 )
 _SEOUL = timezone(timedelta(hours=9))
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _IN_USE = ("OPSP8996",)
 _ALREADY = ("OPSP0002",)
 _KEY = ("OPSP0011",)
@@ -90,7 +99,6 @@ class Kis(Adapter):
     silence_s = 300.0
 
     def __init__(self, symbols: Sequence[str], secrets: Mapping[str, str]) -> None:
-        """Begin without an approval key."""
         super().__init__(symbols, secrets)
         self._approval = ""
         self._cipher: tuple[str, str] | None = None
@@ -118,7 +126,6 @@ class Kis(Adapter):
         self._approval = approval
 
     def address(self) -> str:
-        """Return the address of trades."""
         return f"{self.url}/tryitout/{TRADES}"
 
     def subscribe(self) -> Iterable[str]:
@@ -165,7 +172,11 @@ class Kis(Adapter):
         records, lost = split_records(body.split("^"), count_text, asked)
         lengths = set(map(len, records))
         if not lost and len(lengths) == 1 and (length := lengths.pop()) > FIELDS:
-            yield _grown(length)
+            words = (
+                f"records have {length} fields where {FIELDS} were expected; {FIELDS} "
+                "are read by position"
+            )
+            yield Notice(words, is_drift=length not in KNOWN_LENGTHS)
         yield from read_records(records, partial(_read, _BEHIND[kind]))
         for _ in range(lost):
             rule = f"has {len(records)} records where {count_text} are announced"
@@ -215,7 +226,6 @@ class Kis(Adapter):
         yield Skip("acknowledged")
 
     def without_secrets(self, frame: Frame) -> Frame:
-        """Return an answer without the key it brings."""
         if not isinstance(frame, str) or '"iv"' not in frame:
             return frame
         try:
@@ -247,9 +257,7 @@ class Kis(Adapter):
         Preferred shares, foreign issuers, funds and codes with a letter need a list.
         """
         code = code_of(symbol)
-        if len(code) != 6 or not (code.isascii() and code.isdigit()):
-            return None
-        if not code.endswith("0"):
+        if not (_is_digits(code, 6) and code.endswith("0")):
             return None
         number = f"KR7{code}00"
         return number + isin_check_digit(number)
@@ -266,6 +274,64 @@ def decrypt(key: str, iv: str, body: str) -> str:
     padded = decryptor.update(data) + decryptor.finalize()
     unpadder = PKCS7(128).unpadder()
     return (unpadder.update(padded) + unpadder.finalize()).decode()
+
+
+def split_records(
+    values: Sequence[str], announced: str, asked: Set[str]
+) -> tuple[list[Record], int]:
+    """Return the records of a frame, and how many that it announces are not there.
+
+    Its fields are shared out among the records that it announces; each has to begin
+    with a code that was asked for and a time of day. Where that does not hold, records
+    are looked for by these beginnings, so that a broken one costs itself alone; such a
+    record may have any number of fields.
+    """
+    count = int(announced) if _is_digits(announced, len(announced)) else 0
+    count = min(count, MOST_RECORDS)
+    even = _share_out(values, count)
+    begun = sum(_begins(record, 0, asked) for record in even)
+    if even and begun == len(even) and len(even[0]) in KNOWN_LENGTHS:
+        return even, 0
+    by_beginning = _look_for(values, asked)
+    if even and begun >= len(by_beginning):
+        return even, 0
+    if not by_beginning:
+        # Nothing can be told apart: as many are lost as were announced.
+        return [], max(count, 1)
+    return by_beginning, max(count - len(by_beginning), 0)
+
+
+def _share_out(values: Sequence[str], count: int) -> list[Record]:
+    if not count or len(values) % count or len(values) // count < FIELDS:
+        return []
+    length = len(values) // count
+    return [values[at : at + length] for at in range(0, len(values), length)]
+
+
+def _look_for(values: Sequence[str], asked: Set[str]) -> list[Record]:
+    """Return what stands between one beginning and the next; the first is at 0."""
+    starts = [at for at in range(1, len(values)) if _begins(values, at, asked)]
+    if not starts and not _begins(values, 0, asked):
+        return []
+    ends = [*starts, len(values)]
+    return [values[at:end] for at, end in zip([0, *starts], ends, strict=True)]
+
+
+def _begins(values: Sequence[str], at: int, asked: Set[str]) -> bool:
+    """Tell whether a record begins there: a code, a time of day, its date further on.
+
+    A number in a record may look like a code by chance; it has no date behind it.
+    """
+    return (
+        values[at] in asked
+        and at + _DATE < len(values)
+        and _is_digits(values[at + 1], 6)
+        and _is_digits(values[at + _DATE], 8)
+    )
+
+
+def _is_digits(text: str, count: int) -> bool:
+    return len(text) == count and text.isascii() and text.isdigit()
 
 
 def _read(behind: str, record: Record) -> Iterator[Piece]:
@@ -347,25 +413,16 @@ def _meant(symbol: str) -> str:
     return f"; did you mean {symbol.zfill(6)}?" if is_cut else ""
 
 
-def _grown(length: int) -> Notice:
-    return Notice(
-        f"records have {length} fields where {FIELDS} were expected; {FIELDS} are read "
-        "by position",
-        is_drift=length not in KNOWN_LENGTHS,
-    )
-
-
 @lru_cache(maxsize=1_024)
 def _time_us(date: str, hour: str) -> int:
-    text = date + hour
-    if not (len(date) == 8 and len(hour) == 6 and text.isascii() and text.isdigit()):
+    if not (_is_digits(date, 8) and _is_digits(hour, 6)):
         rule = "must be a date YYYYMMDD and a time HHMMSS"
         raise InvalidTrade("bad_time", "time", f"{date} {hour}", rule)
     try:
         moment = datetime.fromisoformat(f"{date}T{hour}").replace(tzinfo=_SEOUL)
-        return (moment - _EPOCH) // timedelta(microseconds=1)
+        return microseconds_of(moment)
     except (ValueError, OverflowError) as error:
-        raise InvalidTrade("bad_time", "time", text, str(error)) from None
+        raise InvalidTrade("bad_time", "time", date + hour, str(error)) from None
 
 
 def _refusal(body: Mapping[str, Any], header: Mapping[str, Any]) -> Piece:

@@ -13,9 +13,14 @@ from ingest.process.packages import PACKAGES
 BUILT_IN: dict[str, type[Adapter]] = {
     kind.name: kind for kind in (Upbit, Binance, Alpaca, Kis)
 }
-_NAME_FORM = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 _OWN_FORM = re.compile(r"[\w.]+:[\w.]+")
-_PREFIX_FORM = re.compile("(?:Q[M-Z])?", re.ASCII)
+_SOME_TEXT = re.compile(".+", re.DOTALL)
+_RULES = (
+    ("name", re.compile("[a-z][a-z0-9_-]{0,31}"), "must be of a-z, 0-9, _ and -"),
+    ("venue", _SOME_TEXT, "must be there: it is a field of every trade"),
+    ("prefix", re.compile("(?:Q[M-Z])?"), "must be from QM to QZ"),
+    ("url", _SOME_TEXT, "must be there"),
+)
 
 
 def find_adapter(name: str) -> type[Adapter]:
@@ -45,25 +50,8 @@ def find_adapter(name: str) -> type[Adapter]:
         raise BadChoice(
             f"adapter {name}: is no class derived from ingest.adapters.adapter.Adapter"
         )
-    _check(name, own)
+    for field, form, rule in _RULES:
+        value = getattr(own, field)
+        if not form.fullmatch(value):
+            raise BadChoice(f"adapter {name}: {field} {value!r}: {rule}")
     return own
-
-
-def _check(name: str, own: type[Adapter]) -> None:
-    rules = (
-        (
-            _NAME_FORM.fullmatch(own.name),
-            "name",
-            "must be of a-z, 0-9, _ and -",
-        ),
-        (own.venue, "venue", "must be there: it is a field of every trade"),
-        (
-            _PREFIX_FORM.fullmatch(own.prefix),
-            "prefix",
-            "must be from QM to QZ",
-        ),
-        (own.url, "url", "must be there"),
-    )
-    for holds, field, rule in rules:
-        if not holds:
-            raise BadChoice(f"adapter {name}: {field} {getattr(own, field)!r}: {rule}")

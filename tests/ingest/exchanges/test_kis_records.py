@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.exchanges.kis_records import FIELDS, split_records
+from ingest.exchanges.kis import FIELDS, split_records
 from tests.ingest.adapters.frames import Deal, kis_fields
 
 ASKED = {"005930", "000660"}
