@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -37,7 +38,7 @@ from ingest.adapters.feed_log import FeedLog
 from ingest.adapters.intake import Entry, Intake
 from ingest.adapters.raw_tape import RawRecorder
 from ingest.adapters.reconnect import Allowance, Backoff
-from ingest.feed.supply import Arrivals, Ended
+from ingest.feed.supply import Arrivals
 from ingest.trade import InvalidTrade
 from tickthrottle_client.loopback import is_loopback
 
@@ -119,15 +120,13 @@ class ExchangeFeed:
         arrivals: Arrivals,
         metrics: AdapterMetrics,
         feed_log: FeedLog,
-        recorder: RawRecorder | None = None,
-        random: Random | None = None,
+        recorder: RawRecorder | None,
     ) -> None:
         self._plan = plan
         self._intake = intake
         self._arrivals = arrivals
         self._metrics = metrics
         self._recorder = recorder
-        self._random = random or Random()
         self._connects = Allowance(plan.kind.connects)
         self._batch: list[Entry] = []
         self._open = 0
@@ -139,12 +138,10 @@ class ExchangeFeed:
     async def run(self) -> None:
         """Follow the exchange. Raises Ended once the feed has ended, AdapterFault."""
         symbols, most = self._plan.symbols, self._plan.kind.symbols_a_connection
-        parts = [
-            symbols[first : first + most] for first in range(0, len(symbols), most)
-        ]
         try:
             async with asyncio.TaskGroup() as tasks:
-                for number, part in enumerate(parts):
+                for number, first in enumerate(range(0, len(symbols), most)):
+                    part = symbols[first : first + most]
                     tasks.create_task(self._stay_connected(number, part))
                 tasks.create_task(self._deliver())
         except BaseExceptionGroup as group:
@@ -156,11 +153,12 @@ class ExchangeFeed:
                 log.warning(
                     "trades in hand when the feed ended", trades=len(self._batch)
                 )
-            self._show(0)
+            self._open = 0
+            self._show()
 
-    def _show(self, open_now: int) -> None:
+    def _show(self) -> None:
         is_stuck = self._log.takes_nothing
-        self._metrics.show(self._intake, open_now, self.reconnects, is_stuck)
+        self._metrics.show(self._intake, self._open, self.reconnects, is_stuck)
 
     async def _deliver(self) -> None:
         shown_s = said_s = 0.0
@@ -170,7 +168,7 @@ class ExchangeFeed:
             now_s = time.monotonic()
             if now_s - shown_s >= _SHOW_EVERY_S:
                 shown_s = now_s
-                self._show(self._open)
+                self._show()
             if now_s - said_s >= _SAY_EVERY_S:
                 said_s = now_s
                 self._log.say_news(now_s)
@@ -184,8 +182,7 @@ class ExchangeFeed:
         return True
 
     async def _stay_connected(self, number: int, symbols: Sequence[str]) -> None:
-        backoff = Backoff(self._random)
-        kind = self._plan.kind
+        backoff = Backoff(Random())
         while True:
             try:
                 await self._connect(number, symbols)
@@ -196,7 +193,7 @@ class ExchangeFeed:
                     lasted_s, is_rate_limit=lost.is_rate_limit, asked_s=lost.asked_s
                 )
                 log.warning(
-                    f"{kind.name}: connecting again",
+                    f"{self._plan.kind.name}: connecting again",
                     reason=self._plan.hide(str(lost)),
                     connection=number,
                     wait_s=round(wait_s, 2),
@@ -252,17 +249,14 @@ class ExchangeFeed:
             raise fault from None
 
     def _refused(self, host: str, error: InvalidStatus) -> Exception:
-        response = error.response
-        body = (response.body or b"")[:200].decode("utf-8", "replace")
-        words = " ".join(body.split())
-        told = f"{host} refuses the connection with HTTP {response.status_code}"
-        if words:
-            told += f": {words}"
-        status = response.status_code
+        status, body = error.response.status_code, error.response.body or b""
+        words = " ".join(body[:200].decode("utf-8", "replace").split())
+        told = f"{host} refuses the connection with HTTP {status}"
+        told += f": {words}" if words else ""
         if status in _KEY_REFUSED and self._plan.kind.secrets:
             return AdapterFault(f"{told}; is the key right?")
         if status in _PASSING or status >= 500:
-            asked = response.headers.get("Retry-After", "")
+            asked = error.response.headers.get("Retry-After", "")
             return _Lost(
                 told,
                 is_rate_limit=status in _RATE_LIMITS,
@@ -301,7 +295,6 @@ class ExchangeFeed:
             self._open -= 1
 
     def _why(self, line: _Line) -> _Lost:
-        """Return why a connection broke."""
         if line.was_silent:
             return _Lost(f"nothing came for {self._silence_s():g} s")
         sent = line.socket.protocol.close_sent
@@ -330,13 +323,10 @@ class ExchangeFeed:
         if len(self._batch) >= BATCH:
             # Not the exchange is silent now.
             line.heard_s = inf
-            await self._wait_for_room()
+            # What makes room is another thread, which has no way into this loop.
+            while not self._hand_over():  # noqa: ASYNC110
+                await asyncio.sleep(DELIVER_EVERY_S)
             line.heard_s = time.monotonic()
-
-    async def _wait_for_room(self) -> None:
-        # What makes room is another thread, which has no way into this loop.
-        while not self._hand_over():  # noqa: ASYNC110
-            await asyncio.sleep(DELIVER_EVERY_S)
 
     async def _obey(self, line: _Line, piece: Piece) -> None:
         if isinstance(piece, Reply):
@@ -375,23 +365,6 @@ class ExchangeFeed:
         return self._plan.silence_s or self._plan.kind.silence_s
 
 
-def pump_exchange(
-    plan: ExchangePlan,
-    intake: Intake,
-    metrics: AdapterMetrics,
-    feed_log: FeedLog,
-    recorder: RawRecorder | None,
-) -> Callable[[Arrivals], None]:
-    """Return what hands over an exchange's trades; it runs in a thread of its own."""
-
-    def pump(arrivals: Arrivals) -> None:
-        feed = ExchangeFeed(plan, intake, arrivals, metrics, feed_log, recorder)
-        with suppress(Ended):
-            asyncio.run(feed.run())
-
-    return pump
-
-
 def _asked(kind: type[Adapter], ask: Callable[[], T]) -> T:
     """Return what an adapter answers. What a user's own raises ends the feed."""
     try:
@@ -405,25 +378,20 @@ def _asked(kind: type[Adapter], ask: Callable[[], T]) -> T:
 
 async def _in_thread(work: Callable[[], None]) -> None:
     """Do what blocks without blocking; nobody waits for it when the feed ends."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def settle(error: Exception | None) -> None:
-        if not done.done():
-            done.set_result(None) if error is None else done.set_exception(error)
+    done: Future[None] = Future()
+    # From now on nobody can cancel it: the thread always says how it ended.
+    done.set_running_or_notify_cancel()
 
     def run() -> None:
-        error = None
         try:
             work()
-        except Exception as raised:  # noqa: BLE001 - it is raised where it is waited for
-            error = raised
-        # The loop may be gone by now.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(settle, error)
+        except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
+            done.set_exception(error)
+        else:
+            done.set_result(None)
 
     threading.Thread(target=run, name="prepare", daemon=True).start()
-    await done
+    await asyncio.wrap_future(done)
 
 
 async def _take_turn(allowance: Allowance) -> None:

@@ -37,8 +37,13 @@ def fetch(address: str, fields: Mapping[str, str] | None = None) -> bytes:
     except urllib.error.HTTPError as error:
         with error:
             told = error.read(4096).decode("utf-8", "replace")
-        secrets = [] if fields is None else list(fields.values())
-        raise _refusal(host, error.code, told, secrets) from None
+        for secret in filter(None, (fields or {}).values()):
+            told = told.replace(secret, "...")
+        raise AdapterFault(
+            f"{host} refuses with HTTP {error.code}: {_words(told)[:_SHOWN_CHARS]}",
+            can_pass=error.code >= 500,
+            is_rate_limit=error.code in _RATE_LIMITS,
+        ) from None
     except urllib.error.URLError as error:
         raise unreachable(host, error.reason) from None
     except (OSError, HTTPException) as error:
@@ -51,16 +56,9 @@ def fetch(address: str, fields: Mapping[str, str] | None = None) -> bytes:
 def unreachable(host: str, error: object) -> AdapterFault:
     """Return the fault of a host that cannot be reached."""
     why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    words = " ".join(why.split()) or type(error).__name__
+    words = _words(why) or type(error).__name__
     return AdapterFault(f"{host} cannot be reached: {words}", can_pass=True)
 
 
-def _refusal(host: str, status: int, told: str, secrets: list[str]) -> AdapterFault:
-    for secret in secrets:
-        told = told.replace(secret, "...") if secret else told
-    words = " ".join(told.split())[:_SHOWN_CHARS]
-    return AdapterFault(
-        f"{host} refuses with HTTP {status}: {words}",
-        can_pass=status >= 500,
-        is_rate_limit=status in _RATE_LIMITS,
-    )
+def _words(text: str) -> str:
+    return " ".join(text.split())

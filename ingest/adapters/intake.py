@@ -153,12 +153,7 @@ class Intake:
         self.counts.frames += 1
         entries: list[Entry] = []
         others: list[Piece] = []
-        try:
-            pieces = iter(adapter.decode(frame))
-        except Exception as error:  # noqa: BLE001 - a user's adapter may raise anything
-            self._refuse_rest(frame, error)
-            return entries, others
-        for piece in self._each(pieces, frame):
+        for piece in self._pieces(adapter, frame):
             try:
                 self._sort(piece, now_us, entries, others)
             except InvalidTrade as error:
@@ -168,17 +163,26 @@ class Intake:
         self.counts.trades += len(entries)
         return entries, others
 
-    def _each(self, pieces: Iterator[Any], frame: Frame) -> Iterator[Any]:
+    def _pieces(self, adapter: Adapter, frame: Frame) -> Iterator[Any]:
         """Yield what an adapter yields; what it raises is refused, and it goes on."""
+        pieces: Iterator[Any] | None = None
         for _ in range(MOST_FAULTS_A_FRAME):
             try:
+                if pieces is None:
+                    pieces = iter(adapter.decode(frame))
                 yield from pieces
                 return
             except Exception as error:  # noqa: BLE001 - a user's may raise anything
-                if isinstance(pieces, GeneratorType):
-                    self._refuse_rest(frame, error)
+                is_over = pieces is None or isinstance(pieces, GeneratorType)
+                is_of_frame = isinstance(error, InvalidTrade) and error.field == "frame"
+                # A fault of the frame itself has nothing behind it.
+                if is_over and not is_of_frame:
+                    self._skip(REST_OF_FRAME)
+                if not isinstance(error, InvalidTrade):
+                    error = not_decoded("frame", frame, error)
+                self.refuse(error)
+                if is_over:
                     return
-                self._refuse_raised(frame, error)
         self._skip(REST_OF_FRAME)
 
     def refuse(self, error: InvalidTrade) -> None:
@@ -232,20 +236,6 @@ class Intake:
         else:
             rule = "is nothing that an adapter may yield"
             self.refuse(InvalidTrade("not_decoded", "piece", kind.__name__, rule))
-
-    def _refuse_raised(self, frame: Frame, error: Exception) -> None:
-        if not isinstance(error, InvalidTrade):
-            error = not_decoded("frame", frame, error)
-        self.refuse(error)
-
-    def _refuse_rest(self, frame: Frame, error: Exception) -> None:
-        """Refuse what made ``decode`` raise, and count what nobody can read behind it.
-
-        A fault of the frame itself has nothing behind it.
-        """
-        if not (isinstance(error, InvalidTrade) and error.field == "frame"):
-            self._skip(REST_OF_FRAME)
-        self._refuse_raised(frame, error)
 
     def _note_day(self, day: InstrumentDay) -> None:
         isin = self._keys.get(day.symbol)

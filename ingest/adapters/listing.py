@@ -41,7 +41,6 @@ class FeedInstruments:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """What is subscribed to."""
         return tuple(self.keys)
 
 
@@ -59,13 +58,11 @@ def choose_instruments(
     them. Raises BadChoice, and AdapterFault as ``fetch`` does.
     """
     listed: dict[str, ExchangeInstrument] = {}
-    chosen = tuple(symbols)
-    if chosen != (EVERYTHING,):
-        chosen = _in_form(kind, symbols)
+    is_all = tuple(symbols) == (EVERYTHING,)
+    chosen = () if is_all else _in_form(kind, symbols)
     known = _known_in_form(kind, known or {})
-    if chosen == (EVERYTHING,) or not (chosen or known):
+    if is_all or not (chosen or known):
         listed = _own_list(kind, fetch)
-        is_all = bool(chosen)
         chosen = tuple(s for s in listed if is_all or kind.chosen(s))
     elif not chosen:
         chosen = _in_form(kind, known)
@@ -74,15 +71,13 @@ def choose_instruments(
             f"{kind.name} has no list of its own: name symbols with --symbols, or give "
             "an instrument list with --instruments"
         )
-    if len(chosen) > MOST_SYMBOLS:
-        raise BadChoice(
-            f"{len(chosen)} symbols: at most {MOST_SYMBOLS} can be followed"
-        )
     room = kind.symbols_a_connection * kind.most_connections
-    if len(chosen) > room:
-        raise BadChoice(
-            f"{len(chosen)} symbols: {kind.name} gives one feed at most {room}"
-        )
+    for most, rule in (
+        (MOST_SYMBOLS, f"at most {MOST_SYMBOLS} can be followed"),
+        (room, f"{kind.name} gives one feed at most {room}"),
+    ):
+        if len(chosen) > most:
+            raise BadChoice(f"{len(chosen)} symbols: {rule}")
     return FeedInstruments(_keys(kind, chosen, known), listed)
 
 
@@ -156,9 +151,9 @@ def encode_listing(kind: type[Adapter], instruments: FeedInstruments) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    every = {isin: symbol for symbol, isin in reversed(list(instruments.keys.items()))}
+    owners: dict[str, str] = {}
     for symbol, isin in instruments.keys.items():
-        if every[isin] != symbol:
+        if owners.setdefault(isin, symbol) != symbol:
             # Of another venue.
             continue
         instrument = instruments.listed.get(symbol, ExchangeInstrument(symbol))
@@ -190,10 +185,10 @@ def _keys(
     kind: type[Adapter], symbols: Iterable[str], known: Mapping[str, str]
 ) -> dict[str, str]:
     # An instrument of several venues is in a list once.
-    found = {
+    isins = {
         s: known.get(s) or known.get(code_of(s)) or kind.isin_of(s) for s in symbols
     }
-    without = [symbol for symbol, isin in found.items() if isin is None]
+    without = [symbol for symbol, isin in isins.items() if isin is None]
     if without and not kind.prefix:
         raise BadChoice(
             f"symbol {without[0]!r}: has no ISIN by rule; give an instrument list with "
@@ -203,10 +198,9 @@ def _keys(
         made = keys_of(kind.prefix, without)
     except BadSymbol as error:
         raise BadChoice(str(error)) from None
-    keys = {symbol: isin or made[symbol] for symbol, isin in found.items()}
+    keys = {symbol: isin or made[symbol] for symbol, isin in isins.items()}
     owners: dict[str, str] = {}
     for symbol, isin in keys.items():
-        code = code_of(symbol)
-        if code_of(owners.setdefault(isin, symbol)) != code:
+        if code_of(owners.setdefault(isin, symbol)) != code_of(symbol):
             raise BadChoice(f"symbols {owners[isin]!r} and {symbol!r}: both are {isin}")
     return keys

@@ -75,12 +75,10 @@ class RawRecorder:
         self._lines = 0
 
     def opened(self, on: int, at_us: int, symbols: Sequence[str]) -> None:
-        """Write that a connection was opened."""
         fields = {"at": at_us, "on": on, "open": self._adapter, "symbols": [*symbols]}
         self._write(fields)
 
     def received(self, on: int, at_us: int, frame: Frame) -> None:
-        """Write a frame."""
         try:
             text = frame if isinstance(frame, str) else frame.decode()
             fields = {"at": at_us, "on": on, "text": text}
@@ -90,7 +88,6 @@ class RawRecorder:
         self._write(fields)
 
     def close(self) -> None:
-        """Finish the file."""
         if self._packed is None:
             return
         try:

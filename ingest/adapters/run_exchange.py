@@ -1,8 +1,10 @@
 """Run a feed from an exchange: what a command asked for becomes connections."""
 
+import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -16,10 +18,10 @@ from ingest.adapters.adapter import (
     TurnedAway,
 )
 from ingest.adapters.adapter_metrics import AdapterMetrics
-from ingest.adapters.connection import BATCH, ExchangePlan, pump_exchange
+from ingest.adapters.connection import BATCH, ExchangeFeed, ExchangePlan
 from ingest.adapters.exchange_http import fetch
 from ingest.adapters.feed_log import FeedLog
-from ingest.adapters.intake import Entry, Intake
+from ingest.adapters.intake import Intake
 from ingest.adapters.listing import (
     FeedInstruments,
     choose_instruments,
@@ -31,7 +33,7 @@ from ingest.conditions.known_tables import find_table
 from ingest.conditions.rule_table import BadTable, RuleTable
 from ingest.feed.pacer import FeedReport
 from ingest.feed.run import run_arrivals
-from ingest.feed.supply import Arrivals
+from ingest.feed.supply import Arrivals, Ended
 from ingest.feed.table_news import tell_names, telling_days
 from ingest.instrument_table.instrument_list import parse_list
 from ingest.settings import IngestSettings
@@ -43,8 +45,8 @@ _MAX_LIST_BYTES = 64 * 2**20
 
 def at_addresses(kind: type[Adapter], options: ExchangeOptions) -> type[Adapter]:
     """Return the adapter with the addresses that were asked for."""
-    own = {"url": options.url, "rest_url": options.rest_url}
-    changed = {name: value for name, value in own.items() if value is not None}
+    asked = {"url": options.url, "rest_url": options.rest_url}
+    changed = {name: value for name, value in asked.items() if value is not None}
     return type(kind.__name__, (kind,), changed) if changed else kind
 
 
@@ -93,25 +95,24 @@ def run_exchange(
     feed_log = FeedLog(
         *(kind.name, intake, instruments.symbols, options.max_ahead_ms, plan.hide)
     )
-    recorder = None
-    if options.replay_raw is not None:
-        pump = _pump_tape(kind, instruments, intake, feed_log, options.replay_raw)
-    else:
-        if options.record_raw is not None:
-            recorder = RawRecorder(options.record_raw, kind.name, RAW_TAPE_BYTES)
-        pump = pump_exchange(plan, intake, metrics, feed_log, recorder)
+    tape, recorder = options.replay_raw, None
+    if tape is None and options.record_raw is not None:
+        recorder = RawRecorder(options.record_raw, kind.name, RAW_TAPE_BYTES)
     lines = encode_listing(kind, instruments).splitlines(keepends=True)
     entries = parse_list(lines).instruments
-    by_list = {
-        instruments.keys[s] for s in instruments.symbols if s in instruments.listed
-    }
+    by_list = {isin for s, isin in instruments.keys.items() if s in instruments.listed}
     listed = [entry for entry in entries if entry.isin in by_list]
     guessed = [entry for entry in entries if entry.isin not in by_list]
 
     def begin(arrivals: Arrivals) -> None:
         tell_names(settings, listed, guessed)
         with telling_days(settings, intake.days):
-            pump(arrivals)
+            if tape is not None:
+                _play(tape, plan, intake, feed_log, arrivals)
+                return
+            feed = ExchangeFeed(plan, intake, arrivals, metrics, feed_log, recorder)
+            with suppress(Ended):
+                asyncio.run(feed.run())
 
     try:
         report = run_arrivals(
@@ -124,7 +125,7 @@ def run_exchange(
         feed_log.say_end()
         if recorder is not None:
             recorder.close()
-    metrics.show(intake, 0, 0)
+    metrics.show(intake, 0, 0, False)
     return report
 
 
@@ -135,35 +136,32 @@ def _table_of(kind: type[Adapter]) -> RuleTable | None:
         raise BadChoice(f"feed {kind.name}: conditions {error}") from None
 
 
-def _pump_tape(
-    kind: type[Adapter],
-    instruments: FeedInstruments,
+def _play(
+    tape: Path,
+    plan: ExchangePlan,
     intake: Intake,
     feed_log: FeedLog,
-    path: Path,
-) -> Callable[[Arrivals], None]:
-    def pump(arrivals: Arrivals) -> None:
-        adapters: dict[int, Adapter] = {}
-        said: Counter[int] = Counter()
-        batch: list[Entry] = []
-        for event in read_raw(path):
-            adapter = adapters.get(event.on)
-            if adapter is None or isinstance(event, Opened):
-                adapter = adapters[event.on] = kind(instruments.symbols, {})
-            if isinstance(event, Opened):
-                continue
-            entries, others = intake.read(adapter, event.frame, event.at_us)
-            batch += entries
-            for piece in others:
-                if isinstance(piece, (Told, Reconnect, TurnedAway)):
-                    said[event.on] += 1
-                    feed_log.exchange_says(piece.words, said[event.on])
-            if len(batch) >= BATCH:
-                arrivals.put(batch)
-                batch = []
-        arrivals.put(batch)
-
-    return pump
+    arrivals: Arrivals,
+) -> None:
+    adapters: dict[int, Adapter] = {}
+    said: Counter[int] = Counter()
+    batch = []
+    for event in read_raw(tape):
+        adapter = adapters.get(event.on)
+        if adapter is None or isinstance(event, Opened):
+            adapter = adapters[event.on] = plan.kind(plan.symbols, {})
+        if isinstance(event, Opened):
+            continue
+        entries, others = intake.read(adapter, event.frame, event.at_us)
+        batch += entries
+        for piece in others:
+            if isinstance(piece, (Told, Reconnect, TurnedAway)):
+                said[event.on] += 1
+                feed_log.exchange_says(piece.words, said[event.on])
+        if len(batch) >= BATCH:
+            arrivals.put(batch)
+            batch = []
+    arrivals.put(batch)
 
 
 def _symbols_of(path: Path) -> list[str]:
@@ -177,8 +175,9 @@ def _read_known(path: Path) -> dict[str, str]:
             raise BadChoice(f"over {_MAX_LIST_BYTES} bytes")
         return parse_known(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise BadChoice(f"instruments_file {path}: {error.strerror}") from None
+        rule = str(error.strerror)
     except UnicodeDecodeError:
-        raise BadChoice(f"instruments_file {path}: must be UTF-8") from None
+        rule = "must be UTF-8"
     except BadChoice as error:
-        raise BadChoice(f"instruments_file {path}: {error}") from None
+        rule = str(error)
+    raise BadChoice(f"instruments_file {path}: {rule}")
