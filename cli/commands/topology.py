@@ -19,6 +19,14 @@ def topology(
         bool,
         typer.Option("--explain", help="Add Spark's physical plan; starts Spark."),
     ] = False,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Add what optimised steps cost with and without it, over made-up "
+            "trades; starts Spark, for a minute.",
+        ),
+    ] = False,
     settings: ThrottleSettings,
 ) -> None:
     """Describe the pipeline as it would run with the settings in force.
@@ -33,8 +41,6 @@ def topology(
     from archive.settings import ArchiveSettings
     from ingest.tradelog.contract import LogAway, LogUnusable
     from throttle.audit.log_entries import open_log_entries
-    from throttle.describe.physical_plan import ExplainFailed
-    from throttle.describe.physical_plan import explain as explain_batch
     from throttle.describe.render import to_mermaid, to_text
     from throttle.describe.sub_topology import analytics_parts
     from throttle.describe.topology import describe
@@ -57,14 +63,30 @@ def topology(
         typer.echo(to_mermaid(described, queries, archive[0]))
     else:
         typer.echo(to_text(described, *parts, *archive))
-    if not explain:
-        return
-    try:
-        plans = explain_batch(settings)
-    except ExplainFailed as error:
-        fail(str(error))
     mark = "%% " if mermaid else ""
-    for name, plan in plans.items():
-        typer.echo(f"\n{mark}Physical plan of {name}")
-        for line in plan.splitlines():
-            typer.echo(f"{mark}{line}")
+    if explain:
+        from throttle.describe.physical_plan import ExplainFailed
+        from throttle.describe.physical_plan import explain as explain_batch
+
+        try:
+            plans = explain_batch(settings)
+        except ExplainFailed as error:
+            fail(str(error))
+        for name, plan in plans.items():
+            _print_more(f"Physical plan of {name}\n{plan}", mark)
+    if compare:
+        from throttle.describe.comparison import CompareFailed, to_table
+        from throttle.describe.comparison import compare as run_ways
+
+        try:
+            table = to_table(run_ways(settings))
+        except CompareFailed as error:
+            fail(str(error))
+        _print_more(table, mark)
+
+
+def _print_more(text: str, mark: str) -> None:
+    """Print lines after an empty one, each with what makes it a comment."""
+    typer.echo()
+    for line in text.splitlines():
+        typer.echo(mark + line)
