@@ -29,7 +29,7 @@ from gateway.http.security_headers import SecurityHeaders
 from gateway.operators import operators_router
 from gateway.operators.firehose import firehose_routes
 from gateway.operators.firehose.firehose_reader import Firehose
-from gateway.rest import health_routes, public_router
+from gateway.rest import public_router
 from gateway.settings import GatewaySettings
 from gateway.transport import sse
 from gateway.transport.bounded_answers import BoundedAnswers
@@ -188,9 +188,6 @@ def _include_public(app: FastAPI, backend: Backend, *, for_operators: bool) -> N
     access = backend.access if for_operators else None
     app.include_router(sse.create_router(backend.stream.hub, access))
     app.include_router(public_router.create_router(backend, access))
-    app.include_router(
-        health_routes.create_router(backend, for_operators=for_operators)
-    )
 
 
 def _add_firehose(

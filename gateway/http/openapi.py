@@ -1,6 +1,7 @@
 """The OpenAPI document of a listener, and what routes say of themselves in it."""
 
 from collections.abc import Mapping
+from functools import partial
 from importlib.metadata import version as version_of
 from typing import Any
 
@@ -73,47 +74,59 @@ TOKENS: dict[str, Any] = {"security": [{"token": []}, {}]}
 OPERATORS: dict[str, Any] = {"security": [{"operator": []}, {}]}
 """The operators' token, where there is one."""
 
+Case = tuple[str, str, str]
+"""A problem's code, what it is, and an example of its detail."""
+
 
 def read_version() -> str:
     """Return the version of the installed project."""
     return version_of(PRODUCT)
 
 
-def answers(
+def described(
     model: Any,
-    *further: int,
     description: str,
-    is_conditional: bool = False,
-) -> dict[int | str, dict[str, Any]]:
-    """Return a route's ``responses``: what it gives, and the errors it may end in.
-
-    Every route may end in 500; that one is not named.
-    """
-    good: dict[str, Any] = {"model": model, "description": description}
-    responses: dict[int | str, dict[str, Any]] = {200: good}
-    if is_conditional:
-        good["headers"] = ETAG
-        responses[304] = {
-            "description": "Nothing has changed since the answer with this ETag",
-            "headers": ETAG,
-        }
-    return responses | {status: problem_response(status) for status in (*further, 500)}
-
-
-def problem_response(
-    status: int, case: tuple[str, str, str] | None = None
+    *further: int,
+    extra: Mapping[str, Any] = {},
+    missing: Case | None = None,
+    status: int = 200,
 ) -> dict[str, Any]:
+    """Return what a route says of itself, as arguments of its decorator.
+
+    ``further`` are the errors of its own, ``missing`` describes its 404. What any route
+    of its kind may end in is added when the document is built.
+    """
+    responses = {number: problem_response(number) for number in further}
+    if missing is not None:
+        responses[404] = problem_response(404, missing)
+    responses[status] = {"model": model, "description": description}
+    return {"status_code": status, "responses": responses, "openapi_extra": {**extra}}
+
+
+def conditional(
+    model: Any, description: str, *further: int, extra: Mapping[str, Any] = TOKENS
+) -> dict[str, Any]:
+    """Return the same of a route that answers 304 to whoever has its answer."""
+    extra = {"parameters": [IF_NONE_MATCH], **extra}
+    arguments = described(model, description, *further, extra=extra)
+    arguments["responses"][200]["headers"] = ETAG
+    arguments["responses"][304] = {
+        "description": "Nothing has changed since the answer with this ETag",
+        "headers": ETAG,
+    }
+    return arguments
+
+
+operators_only = partial(described, extra=OPERATORS)
+"""``described`` of a route that is for operators alone."""
+
+
+def problem_response(status: int, case: Case | None = None) -> dict[str, Any]:
     """Describe an error, the usual one of its status unless another is given."""
-    code, description, detail = PROBLEMS[status] if case is None else case
+    code, description, detail = case or PROBLEMS[status]
     example = problems.describe(status, code, detail)
     content = {"schema": {"$ref": PROBLEM}, "example": example}
     return {"description": description, "content": {problems.MEDIA_TYPE: content}}
-
-
-def conditional(*, needs_token: bool = True) -> dict[str, Any]:
-    """Return what else is to be said of a route that answers 304."""
-    extra: dict[str, Any] = {"parameters": [IF_NONE_MATCH]}
-    return extra | TOKENS if needs_token else extra
 
 
 def name_operation(route: APIRoute) -> str:
@@ -140,50 +153,35 @@ def _build(app: FastAPI, *, for_operators: bool) -> dict[str, Any]:
     schemas = components.setdefault("schemas", {})
     for path, operations in document["paths"].items():
         for operation in operations.values():
-            is_limited = not (for_operators or path.startswith(FREE))
-            _complete(operation, for_operators=for_operators, is_limited=is_limited)
-            for response in operation["responses"].values():
+            responses = operation["responses"]
+            # A parameter that breaks a rule is answered with 400 here.
+            responses.pop("422", None)
+            # A parameter that there is not, a fault, too much for slow readers.
+            usual = [400, 500, 503]
+            usual += [401] if "security" in operation else []
+            if for_operators:
+                # A page of another origin, or another name than loopback's.
+                usual.append(403)
+            elif not path.startswith(FREE):
+                usual.append(429)
+            for status in usual:
+                responses.setdefault(str(status), problem_response(status))
+            operation["responses"] = dict(sorted(responses.items()))
+            for response in responses.values():
                 content = response.get("content", {}).get("application/json")
                 if content is not None:
                     content["example"] = compose_example(content["schema"], schemas)
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     schemas["ProblemDetails"] = ProblemDetails.model_json_schema(mode="serialization")
+    bearer = {"type": "http", "scheme": "bearer"}
+    why = "required if the gateway has a key for tokens"
     schemes = components.setdefault("securitySchemes", {})
-    schemes["token"] = {
-        "type": "http",
-        "scheme": "bearer",
-        "bearerFormat": "JWT",
-        "description": "required if the gateway has a key for tokens",
-    }
+    schemes["token"] = {**bearer, "bearerFormat": "JWT", "description": why}
     if for_operators:
-        schemes["operator"] = {
-            "type": "http",
-            "scheme": "bearer",
-            "description": "the operators' token, required if there is one",
-        }
+        why = "the operators' token, required if there is one"
+        schemes["operator"] = {**bearer, "description": why}
     return document
-
-
-def _complete(
-    operation: dict[str, Any], *, for_operators: bool, is_limited: bool
-) -> None:
-    """Add the errors that any route of its kind may end in."""
-    responses = operation["responses"]
-    # A parameter that breaks a rule is answered with 400 here.
-    if responses.pop("422", None) is not None:
-        responses.setdefault("400", problem_response(400))
-    # A parameter that there is not.
-    responses.setdefault("400", problem_response(400))
-    if is_limited:
-        responses.setdefault("429", problem_response(429))
-    # Too much is on its way to slow readers.
-    responses.setdefault("503", problem_response(503))
-    responses.setdefault("500", problem_response(500))
-    if for_operators:
-        # A page of another origin, or another name than loopback's.
-        responses.setdefault("403", problem_response(403))
-    operation["responses"] = dict(sorted(responses.items()))
 
 
 def compose_example(schema: dict[str, Any], schemas: Mapping[str, Any]) -> Any:
@@ -191,24 +189,19 @@ def compose_example(schema: dict[str, Any], schemas: Mapping[str, Any]) -> Any:
 
     Figures that need none are nought. What may be left out is, unless it is a list.
     """
-    if "$ref" in schema:
-        return compose_example(schemas[schema["$ref"].rpartition("/")[2]], schemas)
-    if "examples" in schema:
-        return schema["examples"][0]
-    if "const" in schema:
-        return schema["const"]
-    if "enum" in schema:
-        return schema["enum"][0]
-    if "anyOf" in schema:
-        return compose_example(schema["anyOf"][0], schemas)
-    match schema["type"]:
-        case "object":
+    match schema:
+        case {"$ref": name}:
+            return compose_example(schemas[name.rpartition("/")[2]], schemas)
+        case {"examples": [example, *_]} | {"const": example} | {"enum": [example, *_]}:
+            return example
+        case {"anyOf": [first, *_]}:
+            return compose_example(first, schemas)
+        case {"type": "object"}:
             return {
                 name: compose_example(part, schemas)
                 for name, part in schema.get("properties", {}).items()
                 if name in schema.get("required", []) or part.get("type") == "array"
             }
-        case "array":
+        case {"type": "array"}:
             return [compose_example(schema["items"], schemas)]
-        case kind:
-            return {"boolean": True, "integer": 0}[kind]
+    return {"boolean": True, "integer": 0}[schema["type"]]

@@ -61,6 +61,11 @@ def problem(
     )
 
 
+def json_answer(content: Any, status: int = 200) -> Response:
+    """Build an answer of anything that can be told in JSON."""
+    return Response(orjson.dumps(content), status, media_type="application/json")
+
+
 def unavailable(detail: str) -> Problem:
     """Return the problem of Redis, or the archive, that cannot be read for a while."""
     return Problem(503, "unavailable", detail, {"Retry-After": "1"})

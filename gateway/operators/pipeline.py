@@ -1,6 +1,7 @@
 """The pipeline as one object for operators, made of what was found out. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 from gateway.health.analytics_queries import QueryState
 from gateway.health.jobs import JobState, PipelineState, is_retired, lag
@@ -26,6 +27,9 @@ from gateway.workers.worker_report import WorkerReport, add_states
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.tradelog.contract import LogKind
 from throttle.contract.ledger import BatchEntry, Books
+
+_OF_ARCHIVE = {field.name for field in fields(ArchiveAnswer)} - {"name", "is_behind"}
+_OF_SPARK = ("every_ms", "rows", "bytes", "update_ms", "commit_ms", "dropped")
 
 
 def feed_answer(log: LogEnds, clock_ms: int) -> FeedAnswer:
@@ -118,42 +122,15 @@ def archive_answers(pipeline: PipelineState, window_ms: int) -> list[ArchiveAnsw
     return [
         ArchiveAnswer(
             name=name,
-            destination=state.destination,
-            owner=state.owner,
-            is_stopped=state.is_stopped,
             is_behind=state.is_behind(newest_ms, window_ms),
-            epoch=state.epoch,
-            offset=state.offset,
-            window=state.window,
-            windows=state.windows,
-            rows=state.rows,
-            unknown_instrument=state.unknown_instrument,
-            unknown=state.unknown,
-            gaps=state.gaps,
-            missing_windows=state.missing_windows,
-            bars=state.bars,
-            bar_gaps=state.bar_gaps,
-            missing_bar_batches=state.missing_bar_batches,
-            last_gap=state.last_gap,
-            stored_bytes=state.stored_bytes,
-            damaged_segments=state.damaged_segments,
-            damaged=state.damaged,
-            tidy_failures=state.tidy_failures,
-            tidy_problem=state.tidy_problem,
-            updated_ms=state.updated_ms,
-            problem=state.problem,
+            **{field: getattr(state, field) for field in _OF_ARCHIVE},
         )
         for name, state in pipeline.archives.items()
     ]
 
 
-def analytics_answers(pipeline: PipelineState) -> list[QueryAnswer]:
-    """Show the queries of the analytics job."""
-    return [query_answer(query, pipeline.clock_ms) for query in pipeline.queries]
-
-
 def query_answer(query: QueryState, clock_ms: int) -> QueryAnswer:
-    """Show one of them: how far it is, its books, and Spark's state."""
+    """Show a query of the analytics job: how far it is, its books, Spark's state."""
     total, figures = query.total, query.figures
     return QueryAnswer(
         product=query.product,
@@ -164,18 +141,13 @@ def query_answer(query: QueryState, clock_ms: int) -> QueryAnswer:
         cut_ms=query.cut.end_ms,
         age_ms=clock_ms - query.cut.end_ms,
         window=query.window_ms,
-        every_ms=figures.get("every_ms"),
         batches=0 if query.book is None else query.book.batches,
         trades=total.counted,
         too_late=total.too_late,
         refused=total.refused.total(),
         missed=total.missed,
-        rows=figures.get("rows"),
-        bytes=figures.get("bytes"),
-        update_ms=figures.get("update_ms"),
-        commit_ms=figures.get("commit_ms"),
-        dropped=figures.get("dropped"),
         problems=query.problems,
+        **{name: figures.get(name) for name in _OF_SPARK},
     )
 
 

@@ -5,30 +5,24 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
-from gateway.http.authorization import Permit
-from gateway.http.conditional import ConditionalAnswers, make_etag
-from gateway.http.openapi import answers, conditional
+from gateway.http.conditional import make_etag
+from gateway.http.openapi import conditional
 from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
 from gateway.http.schemas import GroupAnswer, GroupsAnswer
 from gateway.protocol.messages import split_keys
+from gateway.rest.rest_parts import RestParts
 from gateway.stream.frames import list_object
 from tickthrottle_client.tick_v1 import GROUP, is_group
 
 
-def create_router(permit: Permit, answer: ConditionalAnswers) -> APIRouter:
+def create_router(rest: RestParts) -> APIRouter:
     """Build the router of groups."""
     router = APIRouter(tags=["groups"])
+    permit, answer = rest.permit, rest.answer
 
     @router.get(
-        "/v1/groups",
-        responses=answers(
-            GroupsAnswer,
-            *(400, 401, 429),
-            description="The groups that have figures",
-            is_conditional=True,
-        ),
-        openapi_extra=conditional(),
+        "/v1/groups", **conditional(GroupsAnswer, "The groups that have figures")
     )
     async def list_groups(request: Request) -> Response:
         """Newest figures of every market and sector, in order of keys.
@@ -44,20 +38,14 @@ def create_router(permit: Permit, answer: ConditionalAnswers) -> APIRouter:
             # What the table no longer names is of the past.
             keys, _ = split_keys(board.groups.keys(), caller.instruments)
             caller.charge(len(keys))
-            found = map(board.groups.get, filter(caller.grant.allows, keys))
-            return list_object(position, [body for body in found if body is not None])
+            bodies = map(board.groups.get, filter(caller.grant.allows, keys))
+            return list_object(position, [body for body in bodies if body is not None])
 
         return await answer.give_named(request, etag, build)
 
     @router.get(
         "/v1/groups/{group:path}",
-        responses=answers(
-            GroupAnswer,
-            *(400, 401, 403, 404, 429),
-            description="The group's newest figures",
-            is_conditional=True,
-        ),
-        openapi_extra=conditional(),
+        **conditional(GroupAnswer, "The group's newest figures", 403, 404),
     )
     async def get_group(
         request: Request,

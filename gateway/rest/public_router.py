@@ -1,66 +1,50 @@
 """REST: what everybody may ask for. Prices keep their exact text."""
 
+import time
+from dataclasses import asdict
+from typing import Any
+
 import orjson
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from gateway.admission.bounds import MOST_WINDOWS
 from gateway.backend import Backend
 from gateway.http.authorization import create_permit
 from gateway.http.built_once import Builds
 from gateway.http.conditional import ConditionalAnswers
-from gateway.http.openapi import PRODUCT, answers, conditional, read_version
+from gateway.http.openapi import PRODUCT, conditional, described, read_version
 from gateway.http.operator_access import OperatorAccess
-from gateway.http.problems import Problem
-from gateway.http.schemas import Version
-from gateway.rest import (
-    bar_routes,
-    days,
-    groups,
-    instruments,
-    market_hours,
-    quote_history,
-    quotes,
-    windows,
-)
+from gateway.http.problems import Problem, json_answer
+from gateway.http.schemas import Live, MarketHoursAnswer, NotReady, Ready, Version
+from gateway.rest import bar_routes, groups, instruments, quote_history, quotes, windows
+from gateway.rest.rest_parts import RestParts
 from gateway.settings import GatewaySettings
 from ingest.market_hours.hours import MarketHours
 from tickthrottle_client.tick_v1 import PROTOCOL
 
+ROUTERS = (instruments, quotes, groups, quote_history, bar_routes, windows)
+
 
 def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
-    """Build the router of instruments, quotes, groups, windows and bars.
+    """Build the router of instruments, quotes, groups, windows, bars and health.
 
     ``access`` is given on the operators' listener, None on the public one.
     """
     router = APIRouter()
-    hub, board, stores = backend.stream.hub, backend.stream.board, backend.stores
-    permit = create_permit(hub, access)
-    answer = ConditionalAnswers(varies=hub.tokens is not None)
-    _add_version(router, pages_of(backend.settings, for_operators=access is not None))
-    _add_upgrade(router)
-    hours = MarketHours.parse(backend.settings.market_hours)
-    router.include_router(market_hours.create_router(hours))
-    analytics, archived, history = stores.analytics, stores.archived, stores.history
-    # Who asks for the board shall not wait for who looks far back.
-    quick, deep = Builds(hub.counters), Builds(hub.counters)
-    common = permit, answer
-    router.include_router(instruments.create_router(history, *common, quick))
-    router.include_router(quotes.create_router(analytics, *common, quick))
-    router.include_router(groups.create_router(*common))
-    router.include_router(quote_history.create_router(archived, history, *common, deep))
-    router.include_router(
-        bar_routes.create_router(stores.bars, analytics, archived, *common, deep)
+    hub = backend.stream.hub
+    _add_facts(router, backend.settings, for_operators=access is not None)
+    rest = RestParts(
+        create_permit(hub, access),
+        ConditionalAnswers(varies=hub.tokens is not None),
+        backend.stream.board,
+        backend.stores,
+        # Who asks for the board shall not wait for who looks far back.
+        quick=Builds(hub.counters),
+        deep=Builds(hub.counters),
     )
-    router.include_router(days.create_router(board, analytics, *common, quick))
-    router.include_router(
-        windows.create_router(
-            *(board, stores.window_log, archived),
-            MOST_WINDOWS,
-            *common,
-            deep,
-        )
-    )
+    for routes in ROUTERS:
+        router.include_router(routes.create_router(rest))
+    _add_health(router, backend, for_operators=access is not None)
     return router
 
 
@@ -72,29 +56,47 @@ def pages_of(settings: GatewaySettings, *, for_operators: bool) -> list[str]:
     return pages
 
 
-def _add_version(router: APIRouter, pages: list[str]) -> None:
-    body = orjson.dumps(
+def _add_facts(
+    router: APIRouter, settings: GatewaySettings, *, for_operators: bool
+) -> None:
+    """Add what has no prices in it, so that nobody needs a token."""
+    hours = MarketHours.parse(settings.market_hours)
+    answer = ConditionalAnswers(varies=False)
+    version = orjson.dumps(
         {
             "name": PRODUCT,
             "version": read_version(),
             "protocol": PROTOCOL,
-            "pages": pages,
+            "pages": pages_of(settings, for_operators=for_operators),
         }
     )
-    answer = ConditionalAnswers(varies=False)
 
     @router.get(
-        "/v1/version",
-        tags=["version"],
-        responses=answers(Version, description="The version", is_conditional=True),
-        openapi_extra=conditional(needs_token=False),
+        "/v1/version", tags=["version"], **conditional(Version, "The version", extra={})
     )
     async def get_version(request: Request) -> Response:
         """What answers, and which stream protocol it speaks."""
-        return answer.give(request, body)
+        return answer.give(request, version)
 
+    @router.get(
+        "/v1/market-hours",
+        tags=["version"],
+        **conditional(MarketHoursAnswer, "Each market", extra={}),
+    )
+    async def get_market_hours(request: Request) -> Response:
+        """Which markets are open, until when, and when they open; none is known: []."""
+        data = [
+            {
+                "market": state.market,
+                "zone": state.zone,
+                "open": state.is_open,
+                "closes": state.closes_ms,
+                "opens": state.opens_ms,
+            }
+            for state in hours.states(time.time_ns() // 1_000_000)
+        ]
+        return answer.give(request, orjson.dumps({"count": len(data), "data": data}))
 
-def _add_upgrade(router: APIRouter) -> None:
     # Not in the document: asyncapi.yaml describes what is there.
     @router.get("/v1/stream", include_in_schema=False)
     async def stream_needs_an_upgrade() -> Response:
@@ -104,3 +106,35 @@ def _add_upgrade(router: APIRouter) -> None:
             "the stream is a WebSocket; over plain HTTP it is /v1/sse",
             {"Upgrade": "websocket", "Connection": "Upgrade"},
         )
+
+
+def _add_health(router: APIRouter, backend: Backend, *, for_operators: bool) -> None:
+    """Add the routes for load balancers; operators are told of clients too."""
+    board, hub = backend.stream.board, backend.stream.hub
+    not_ready = {"model": NotReady, "description": "Not ready, and why"}
+    about_ready = described(Ready, "All is well")
+    about_ready["responses"][503] = not_ready
+
+    @router.get(
+        "/health/live", name="get_live", tags=["health"], **described(Live, "It does")
+    )
+    async def live() -> Response:
+        """Whether the process answers."""
+        return json_answer({"live": True})
+
+    @router.get("/health/ready", name="get_ready", tags=["health"], **about_ready)
+    async def ready() -> Response:
+        """Whether windows arrive, trades do, and the books balance."""
+        # Redis is asked twice a second: whoever asks costs it nothing, and never waits.
+        reasons = backend.health.reasons()
+        text = "; ".join(reason.message for reason in reasons)
+        body: dict[str, Any] = {
+            "ready": not reasons,
+            **({"reason": text} if reasons else {}),
+            "reasons": [asdict(reason) for reason in reasons],
+            **asdict(board.position),
+            "instruments": len(board),
+        }
+        if for_operators:
+            body |= {"clients": hub.streams, "counters": backend.stream.totals.read()}
+        return json_answer(body, 503 if reasons else 200)

@@ -1,24 +1,25 @@
 """REST: latest quotes. A poller that has them already costs next to nothing."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from gateway.admission.work import ROWS_A_DAY
-from gateway.http.authorization import Caller, Permit
-from gateway.http.built_once import Builds
-from gateway.http.conditional import ConditionalAnswers, Prepared, make_etag
-from gateway.http.openapi import answers, conditional
+from gateway.http.authorization import Caller
+from gateway.http.conditional import Prepared, make_etag
+from gateway.http.openapi import conditional
 from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
 from gateway.http.schemas import Quote, Quotes
 from gateway.http.time_slice import in_slices
 from gateway.protocol.messages import check_key, split_list
 from gateway.rest.day_statistics import DayBodies
-from gateway.rest.instruments import InstrumentKey, Market, Sector
-from gateway.rest.selection import Wish, check_named, resolve, select
+from gateway.rest.instruments import Market, Sector
+from gateway.rest.rest_parts import InstrumentKey, RestParts
+from gateway.rest.selection import Wish, check_named, select
 from gateway.stream.frames import list_object
 from gateway.upstream.analytics_store import AnalyticsStore
 from ingest.instrument_table.instrument_entry import FIELDS, InstrumentEntry
@@ -62,24 +63,14 @@ Fields = Annotated[
 ]
 
 
-def create_router(
-    found: AnalyticsStore, permit: Permit, answer: ConditionalAnswers, builds: Builds
-) -> APIRouter:
+def create_router(rest: RestParts) -> APIRouter:
     """Build the router of latest quotes."""
     router = APIRouter(tags=["quotes"])
     prepared = Prepared()
-    quotes = QuoteBodies(found)
+    analytics = rest.stores.analytics
+    quotes = QuoteBodies(analytics)
 
-    @router.get(
-        "/v1/quotes",
-        responses=answers(
-            Quotes,
-            *(400, 401, 403, 503),
-            description="The quotes",
-            is_conditional=True,
-        ),
-        openapi_extra=conditional(),
-    )
+    @router.get("/v1/quotes", **conditional(Quotes, "The quotes", 403))
     async def list_quotes(
         request: Request,
         isins: Isins = None,
@@ -92,13 +83,13 @@ def create_router(
 
         Instruments that have not traded yet are left out; the order is that of ISINs.
         """
-        caller = permit(request)
+        caller = rest.permit(request)
         wish = Wish(isins, codes, market, sector)
         names = _read_fields(fields)
         await _check_in_slices(isins)
-        wanted = select(wish, caller.instruments)
+        selected = select(wish, caller.instruments)
         check_named(wish, caller)
-        days_version = await found.days_version() if DAY in names else None
+        days_version = await analytics.days_version() if DAY in names else None
         board = caller.board
         position = board.position
         etag = make_etag(
@@ -110,37 +101,27 @@ def create_router(
         )
 
         async def make() -> bytes:
-            isins = board.isins() if wanted is None else sorted(wanted)
+            isins = board.isins() if selected is None else sorted(selected)
             return await quotes.encode_all(caller, isins, names)
 
-        async def build() -> bytes:
-            return await builds.build_once(
-                request, caller, prepared, position, etag, make
-            )
-
-        return await answer.give_named(request, etag, build)
+        build = partial(
+            rest.quick.build_once, request, caller, prepared, position, etag, make
+        )
+        return await rest.answer.give_named(request, etag, build)
 
     @router.get(
         "/v1/quotes/{instrument}",
-        responses=answers(
-            Quote,
-            *(400, 401, 403, 404, 503),
-            description="The instrument's latest trade",
-            is_conditional=True,
-        ),
-        openapi_extra=conditional(),
+        **conditional(Quote, "The instrument's latest trade", 403, 404),
     )
     async def get_quote(
         request: Request, instrument: InstrumentKey, fields: Fields = None
     ) -> Response:
         """Latest quote of one instrument."""
-        caller = permit(request)
+        caller, isin = rest.instrument(request, instrument)
         names = _read_fields(fields)
-        isin = resolve(instrument, caller.instruments)
-        caller.check_allowed(isin, instrument)
         if caller.board.get(isin) is None:
             raise Problem(404, "unknown_key", f"{isin} has not traded yet")
-        return answer.give(request, await quotes.encode(caller, isin, names))
+        return rest.answer.give(request, await quotes.encode(caller, isin, names))
 
     return router
 

@@ -9,23 +9,25 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from archive.contract.archive_gap import ArchiveGap
-from gateway.http.authorization import Caller, Permit
+from gateway.admission.bounds import MOST_WINDOWS
+from gateway.http.authorization import Caller
 from gateway.http.built_once import Builds
 from gateway.http.conditional import ConditionalAnswers, Prepared, make_etag
-from gateway.http.openapi import answers, conditional
+from gateway.http.openapi import conditional
 from gateway.http.parameters import LATEST_MS
-from gateway.http.problems import Problem, unavailable
+from gateway.http.problems import Problem
 from gateway.http.schemas import WindowsAnswer
-from gateway.rest.archive_gaps import gaps_object
+from gateway.rest.rest_parts import (
+    RestParts,
+    gaps_object,
+    limited,
+    moment,
+    reading_archive,
+)
+from gateway.stores import Stores
 from gateway.stream.board import Board, Position
 from gateway.stream.frames import window_object, windows_object
-from gateway.upstream.archive_visit import visiting
-from gateway.upstream.archived_windows import (
-    ArchivedWindows,
-    ArchiveUnreadable,
-    newest_of_both,
-)
-from gateway.upstream.window_log import WindowLog
+from gateway.upstream.archived_windows import newest_of_both
 from throttle.contract.snapshot import WindowSnapshot
 
 MAX_BYTES = 8_388_608
@@ -39,104 +41,68 @@ Gaps = Callable[[int | None], Awaitable[Sequence[ArchiveGap]]]
 Rows = Annotated[bool, Query(description="whether the windows come with their rows")]
 
 
-def create_router(
-    board: Board,
-    window_log: WindowLog,
-    archived: ArchivedWindows,
-    limit_most: int,
-    permit: Permit,
-    answer: ConditionalAnswers,
-    builds: Builds,
-) -> APIRouter:
-    """Build the router of windows; at most ``limit_most`` are told at once."""
+EndMs = Annotated[
+    int,
+    Path(ge=0, le=LATEST_MS, description="the window's end", examples=[1773964804000]),
+]
+
+
+def create_router(rest: RestParts) -> APIRouter:
+    """Build the router of windows."""
     router = APIRouter(tags=["windows"])
+    permit, stores = rest.permit, rest.stores
     # The newest one shall not be forgotten for readers of many.
-    latest = PreparedWindows(board, builds, answer)
-    prepared = PreparedWindows(board, builds, answer)
+    latest = PreparedWindows(rest.board, rest.deep, rest.answer)
+    prepared = PreparedWindows(rest.board, rest.deep, rest.answer)
 
     @router.get(
-        "/v1/windows",
-        responses=answers(
-            WindowsAnswer,
-            *(400, 401, 403, 503),
-            description="Windows, newest first",
-            is_conditional=True,
-        ),
-        openapi_extra=conditional(),
+        "/v1/windows", **conditional(WindowsAnswer, "Windows, newest first", 403)
     )
     async def list_windows(
         request: Request,
-        limit: Annotated[
-            int, Query(ge=1, le=limit_most, description="most windows")
-        ] = min(20, limit_most),
-        from_ms: Annotated[
-            int | None,
-            Query(alias="from", ge=0, le=LATEST_MS, description="earliest end, ms"),
-        ] = None,
-        to_ms: Annotated[
-            int | None,
-            Query(alias="to", ge=0, le=LATEST_MS, description="latest end, ms"),
-        ] = None,
+        limit: Annotated[int, limited(MOST_WINDOWS, "most windows")] = MOST_WINDOWS,
+        from_ms: Annotated[int | None, moment("from", "earliest end, ms")] = None,
+        to_ms: Annotated[int | None, moment("to", "latest end, ms")] = None,
         rows: Rows = True,
     ) -> Response:
         """Windows, newest first; ``from`` and ``to`` bound their ends."""
-        caller = permit(request)
+        bounds = limit, from_ms, to_ms
+
+        def read(_: Position) -> AsyncIterator[WindowSnapshot]:
+            of_log = stores.window_log.newest(*bounds)
+            return newest_of_both(of_log, stores.archived, *bounds)
+
+        async def gaps(oldest_ms: int | None) -> Sequence[ArchiveGap]:
+            since_ms = oldest_ms or from_ms
+            return await stores.archived.damaged("windows", since_ms, to_ms)
+
+        asked = f"{limit} {from_ms} {to_ms}"
         return await prepared.give(
-            request,
-            caller,
-            f"{limit} {from_ms} {to_ms}",
-            lambda _: _read_some(window_log, archived, limit, from_ms, to_ms),
-            lambda oldest_ms: archived.damaged("windows", oldest_ms or from_ms, to_ms),
-            with_rows=rows,
+            request, permit(request), asked, read, gaps, with_rows=rows
         )
 
     @router.get(
         "/v1/windows/latest",
-        responses=answers(
-            WindowsAnswer,
-            *(400, 401, 403, 404, 503),
-            description="The newest window, all its parts",
-            is_conditional=True,
-        ),
-        openapi_extra=conditional(),
+        **conditional(WindowsAnswer, "The newest window, all its parts", 403, 404),
     )
     async def get_latest_window(request: Request, rows: Rows = True) -> Response:
         """The newest window; one part for each job that has published it already."""
-        caller = permit(request)
-        read = partial(_read_latest, window_log)
-        return await latest.give(request, caller, "latest", read, with_rows=rows)
+        read = partial(_read_latest, stores)
+        return await latest.give(
+            request, permit(request), "latest", read, with_rows=rows
+        )
 
     @router.get(
         "/v1/windows/{end_ms}",
-        responses=answers(
-            WindowsAnswer,
-            *(400, 401, 403, 404, 503),
-            description="The window, all its parts",
-            is_conditional=True,
-        ),
-        openapi_extra=conditional(),
+        **conditional(WindowsAnswer, "The window, all its parts", 403, 404),
     )
     async def get_window(
-        request: Request,
-        end_ms: Annotated[
-            int,
-            Path(
-                ge=0,
-                le=LATEST_MS,
-                description="the window's end",
-                examples=[1773964804000],
-            ),
-        ],
-        rows: Rows = True,
+        request: Request, end_ms: EndMs, rows: Rows = True
     ) -> Response:
         """The window that ends then; one part for each job that has published it."""
-        caller = permit(request)
+        read = partial(_read_one, stores, end_ms)
         return await prepared.give(
-            request,
-            caller,
-            str(end_ms),
-            lambda _: _read_one(window_log, archived, end_ms),
-            with_rows=rows,
+            request, permit(request), str(end_ms), read, with_rows=rows
         )
 
     return router
@@ -179,14 +145,13 @@ class PreparedWindows:
         etag = make_etag(asked.encode(), place.encode(), rows)
 
         async def make() -> bytes:
-            with visiting(caller.address, caller.charge):
+            with reading_archive(caller):
                 return await _encode(read(position), caller, gaps, with_rows=with_rows)
 
-        async def build() -> bytes:
-            return await self._builds.build_once(
-                request, caller, self._prepared, position, etag, make
-            )
-
+        build = partial(
+            self._builds.build_once,
+            *(request, caller, self._prepared, position, etag, make),
+        )
         return await self._answer.give_named(request, etag, build)
 
 
@@ -208,57 +173,34 @@ async def _encode(
             break
         # Some milliseconds of work each.
         await asyncio.sleep(0)
-    try:
-        missing = gaps_object(await gaps(oldest_ms))
-    except ArchiveUnreadable as error:
-        raise unavailable(str(error)) from None
-    return windows_object(objects, missing)
+    return windows_object(objects, gaps_object(await gaps(oldest_ms)))
 
 
 async def _read_latest(
-    window_log: WindowLog, position: Position
+    stores: Stores, position: Position
 ) -> AsyncIterator[WindowSnapshot]:
     if position.window is None:
-        raise Problem(404, "unknown_window", "no window was published yet")
-    windows = await window_log.parts(position.window, until=position.offset)
+        raise _unknown("no window was published yet")
+    windows = await stores.window_log.parts(position.window, until=position.offset)
     if not windows:
-        raise Problem(
-            404, "unknown_window", f"window {position.window} is not kept any more"
-        )
+        raise _unknown(f"window {position.window} is not kept any more")
     for window in windows:
         yield window
-
-
-async def _read_some(
-    window_log: WindowLog,
-    archived: ArchivedWindows,
-    limit: int,
-    from_ms: int | None,
-    to_ms: int | None,
-) -> AsyncIterator[WindowSnapshot]:
-    bounds = limit, from_ms, to_ms
-    try:
-        of_log = window_log.newest(*bounds)
-        async for window in newest_of_both(of_log, archived, *bounds):
-            yield window
-    except ArchiveUnreadable as error:
-        raise unavailable(str(error)) from None
 
 
 async def _read_one(
-    window_log: WindowLog, archived: ArchivedWindows, end_ms: int
+    stores: Stores, end_ms: int, _: Position
 ) -> AsyncIterator[WindowSnapshot]:
-    windows = await window_log.parts(end_ms)
+    windows = await stores.window_log.parts(end_ms)
     if not windows:
-        try:
-            windows = [part async for part in archived.newest(end_ms, end_ms)]
-        except ArchiveUnreadable as error:
-            raise unavailable(str(error)) from None
+        windows = [part async for part in stores.archived.newest(end_ms, end_ms)]
     if not windows:
-        raise Problem(
-            404,
-            "unknown_window",
-            f"no window that ends at {end_ms} is kept, or it cannot be read any more",
+        raise _unknown(
+            f"no window that ends at {end_ms} is kept, or it cannot be read any more"
         )
     for window in windows:
         yield window
+
+
+def _unknown(detail: str) -> Problem:
+    return Problem(404, "unknown_window", detail)

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.health.jobs import JobState, PipelineState
+from gateway.health.jobs import JobState
 from gateway.health.log_ends import LogEnds, PartitionEnd
 from gateway.operators.operators_schemas import FeedAnswer, JobAnswer
 from gateway.operators.pipeline import (
-    analytics_answers,
     fanout_answer,
     feed_answer,
     imbalance,
     job_answer,
     log_answer,
+    query_answer,
     stream_answer,
 )
 from gateway.stream.board import Board
@@ -130,9 +130,9 @@ def test_fan_out_shows_the_newest_window() -> None:
 
 def test_a_query_is_shown_with_its_books_and_its_state() -> None:
     """What Spark has not said yet is null; of two queries each has its own line."""
-    first, second = make_query(), replace(make_query("bars"), owner=None, figures={})
-    pipeline = PipelineState(70_500, (), LOG, queries=(first, second))
-    shown, other = analytics_answers(pipeline)
+    shown = query_answer(make_query(), 70_500)
+    idle = replace(make_query("bars"), owner=None, figures={})
+    other = query_answer(idle, 70_500)
     assert (shown.product, shown.age_ms, shown.window) == ("moves", 10_000, 60_000)
     assert (shown.trades, shown.too_late, shown.refused) == (4, 1, 2)
     assert (shown.missed, shown.batches) == (7, 3)
