@@ -13,11 +13,10 @@ from gateway.stream.counters import Counters, CounterTotals
 from gateway.stream.hub import Hub
 from gateway.upstream.bar_follower import BarFollower
 from gateway.upstream.instrument_follower import InstrumentFollower
-from gateway.upstream.kafka_trade_tail import KafkaTradeTail
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import StreamFollower
 from gateway.upstream.trade_follower import TradeFollower
-from gateway.upstream.trade_tail import RedisTradeTail, TradeTail
+from gateway.upstream.trade_tail import KafkaTradeTail, RedisTradeTail, TradeTail
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.instrument_table.open_instrument_store import open_instrument_store
 from ingest.redis_keys import AnalyticsKeys, Keys

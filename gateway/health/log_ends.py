@@ -5,15 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ingest.tradelog.contract import LogInfo, LogKind
-from ingest.tradelog.redis_positions import append_time_ms, info_key, position_of
+from ingest.tradelog.redis_positions import append_time_ms, position_of
 
 KAFKA_PREFIX = "kafka:"
 """What the id of a log in Kafka begins with."""
-
-
-def no_log(namespace: str) -> str:
-    """Say that there is no trade log in Redis."""
-    return f"there is no trade log under {info_key(namespace)}"
 
 
 @dataclass(frozen=True, slots=True)

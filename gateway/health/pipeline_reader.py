@@ -15,8 +15,9 @@ from archive.contract.archive_state import decode_archives
 from gateway.health.analytics_queries import QueryState, decode_query
 from gateway.health.jobs import JobState, PipelineState, decode_job, job_names
 from gateway.health.kafka_ends import KafkaEndsReader
-from gateway.health.log_ends import LogEnds, decode_redis_ends, no_log
+from gateway.health.log_ends import LogEnds, decode_redis_ends
 from gateway.health.shared_answer import FRESH_S, SharedAnswer
+from gateway.upstream.trade_tail import no_log
 from ingest.kafka.address import KafkaTopic
 from ingest.process.redis_fault import in_words
 from ingest.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys, OtherKeys

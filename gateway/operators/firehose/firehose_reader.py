@@ -11,18 +11,16 @@ import structlog
 
 from gateway.operators.firehose.firehose_sample import (
     MOST_KEPT_S,
+    LogPiece,
+    ReadBudget,
     RowAllowance,
     Sample,
     encode_row,
     thin,
 )
-from gateway.operators.firehose.log_piece import (
-    LogEnd,
-    LogPiece,
-    LogUnseen,
-    ReadBudget,
-)
+from gateway.operators.firehose.log_end import LogEnd
 from gateway.stream.counters import Counters
+from gateway.upstream.trade_tail import LogUnread
 
 LOOK_S = 0.1
 """How often the log is looked at; less often where a look takes more than half of it.
@@ -139,7 +137,7 @@ class Firehose:
     async def _look(self, budget: ReadBudget, elapsed_s: float) -> bool:
         try:
             piece = await self._end.look(budget.entries)
-        except LogUnseen as error:
+        except LogUnread as error:
             for viewer in self._viewers:
                 viewer.tell_problem(str(error))
             return False

@@ -17,9 +17,7 @@ from gateway.http.problems import Problem, problem
 from gateway.named_files import read_topic
 from gateway.operators.firehose.firehose_reader import Firehose, Viewer
 from gateway.operators.firehose.firehose_sample import Sample
-from gateway.operators.firehose.kafka_log_end import KafkaLogEnd
-from gateway.operators.firehose.log_piece import LogEnd
-from gateway.operators.firehose.redis_log_end import RedisLogEnd
+from gateway.operators.firehose.log_end import KafkaLogEnd, LogEnd, RedisLogEnd
 from gateway.settings import MOST_FIREHOSE_RATE
 from gateway.transport.asgi_sender import until_one_ends
 from gateway.transport.event_response import HEADERS, ended_at_shutdown, until_gone

@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
-from gateway.operators.firehose import kafka_log_end
-from gateway.operators.firehose.kafka_log_end import KafkaLogEnd
-from gateway.operators.firehose.log_piece import LogPiece, LogUnseen
+from gateway.operators.firehose import log_end
+from gateway.operators.firehose.firehose_sample import LogPiece
+from gateway.operators.firehose.log_end import KafkaLogEnd
+from gateway.upstream.trade_tail import LogUnread
 from ingest.kafka.address import KafkaTopic
 from tests.kafka import make_topic, produce
 from tests.kafka_broker.broker import Broker
@@ -16,10 +17,10 @@ async def test_brokers_that_are_away_are_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody waits for them for long."""
-    monkeypatch.setattr(kafka_log_end, "KAFKA_ANSWER_S", 0.05)
+    monkeypatch.setattr(log_end, "KAFKA_ANSWER_S", 0.05)
     end = KafkaLogEnd(KafkaTopic("127.0.0.1:1", "trades"))
     for _ in range(2):
-        with pytest.raises(LogUnseen, match=r"127\.0\.0\.1:1 answered within 0\.05 s"):
+        with pytest.raises(LogUnread, match=r"127\.0\.0\.1:1 answered within 0\.05 s"):
             await end.look(10)
 
 
@@ -53,5 +54,5 @@ async def looked(end: KafkaLogEnd, most: int) -> LogPiece:
         while True:
             try:
                 return await end.look(most)
-            except LogUnseen:
+            except LogUnread:
                 pass

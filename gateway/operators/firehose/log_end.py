@@ -1,21 +1,24 @@
-"""Looks at the end of a trade log in Redis Streams."""
+"""Looks at the end of a trade log, in Redis Streams or in a topic of Kafka."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from redis.asyncio import Redis
-from redis.exceptions import NoPermissionError, RedisError
 
-from gateway.health.log_ends import PartitionEnd, decode_redis_ends, no_log
-from gateway.health.pipeline_reader import ANSWER_S, NO_ANSWER
-from gateway.operators.firehose.log_piece import (
-    LogEntry,
-    LogPiece,
-    LogUnseen,
-    share_out,
+from gateway.health.kafka_ends import KAFKA_ANSWER_S, no_broker
+from gateway.health.log_ends import PartitionEnd, decode_redis_ends
+from gateway.operators.firehose.firehose_sample import LogEntry, LogPiece, share_out
+from gateway.upstream.trade_tail import (
+    LogUnread,
+    TopicReader,
+    answering_redis,
+    ends_of,
+    read_info,
+    read_topic_entries,
 )
-from ingest.tradelog.contract import LogInfo, LogUnusable
+from ingest.kafka.address import KafkaTopic
+from ingest.tradelog.contract import LogInfo
 from ingest.tradelog.redis_positions import (
     FIELD,
     append_time_ms,
@@ -25,6 +28,66 @@ from ingest.tradelog.redis_positions import (
     position_of,
     stream_key,
 )
+
+if TYPE_CHECKING:
+    # Loaded where it is needed only.
+    from ingest.kafka.kafka_log_reader import KafkaLogReader
+
+
+class LogEnd(Protocol):
+    """The end of the trade log, looked at again and again while somebody watches."""
+
+    def begin(self) -> None:
+        """Forget the look before: the next one is the first."""
+
+    async def look(self, most: int) -> LogPiece:
+        """Return what came since the look before, reading about ``most`` entries.
+
+        The first look brings nothing. Raises LogUnread.
+        """
+
+
+class KafkaLogEnd:
+    """The end of a topic of Kafka.
+
+    Markers of transactions have positions, too: they count as appended, and are not
+    read.
+    """
+
+    def __init__(self, topic: KafkaTopic) -> None:
+        self._ends: dict[int, int] = {}
+        self._reader: KafkaLogReader | None = None
+        self._is_beginning = True
+        self._topic = TopicReader[LogPiece](
+            topic,
+            "firehose",
+            no_broker(topic, KAFKA_ANSWER_S),
+            "the end of the log could not be read",
+        )
+
+    def begin(self) -> None:
+        """Forget the look before."""
+        self._is_beginning = True
+
+    async def look(self, most: int) -> LogPiece:
+        """Return what came since the look before, ``most`` entries of it at most.
+
+        At least one of each partition that grew. Raises LogUnread.
+        """
+        return await self._topic.ask(partial(self._look, most), KAFKA_ANSWER_S)
+
+    def _look(self, most: int, reader: "KafkaLogReader") -> LogPiece:
+        before, self._ends = self._ends, ends_of(reader)
+        is_beginning = self._is_beginning or reader is not self._reader
+        self._is_beginning, self._reader = False, reader
+        if is_beginning:
+            return LogPiece()
+        # A partition that was added since then was empty.
+        appended = {p: end - before.get(p, -1) for p, end in self._ends.items()}
+        shares = share_out(appended, most)
+        ranges = {p: (self._ends[p] - n, self._ends[p]) for p, n in shares.items()}
+        entries = [LogEntry(*entry) for entry in read_topic_entries(reader, ranges)]
+        return LogPiece(max(0, sum(appended.values())), entries)
 
 
 class RedisLogEnd:
@@ -46,29 +109,15 @@ class RedisLogEnd:
     async def look(self, most: int) -> LogPiece:
         """Return what came since the look before, ``most`` entries of it at most.
 
-        At least one of each partition that grew. Raises LogUnseen.
+        At least one of each partition that grew. Raises LogUnread.
         """
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                return await self._look(most)
-        except NoPermissionError:
-            raise LogUnseen(
-                "the gateway's user of Redis may not read the trade log: see Rights in "
-                "docs/redis.md"
-            ) from None
-        except (RedisError, OSError) as error:
-            # A timeout is an OSError, with nothing to say.
-            raise LogUnseen(f"Redis: {str(error) or NO_ANSWER}") from None
-        except (LogUnusable, ValueError) as error:
-            raise LogUnseen(str(error)) from None
+        async with answering_redis():
+            return await self._look(most)
 
     async def _look(self, most: int) -> LogPiece:
         info = self._info
         if info is None:
-            fields: Any = await self._redis.hgetall(info_key(self._namespace))
-            if not fields:
-                raise LogUnseen(no_log(self._namespace))
-            info = decode_info(fields)
+            info = await read_info(self._redis, self._namespace)
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hgetall(info_key(self._namespace))
             for partition in range(info.partitions):
@@ -78,7 +127,7 @@ class RedisLogEnd:
             raise fields
         if not fields or decode_info(fields) != info:
             self.begin()
-            raise LogUnseen("the trade log is being made anew")
+            raise LogUnread("the trade log is being made anew")
         ends = decode_redis_ends(info, replies).partitions or {}
         before, self._ends = self._ends, ends
         if self._info is None:

@@ -4,9 +4,13 @@ import asyncio
 
 import pytest
 
-from gateway.upstream import kafka_trade_tail
-from gateway.upstream.kafka_trade_tail import KafkaTradeTail
-from gateway.upstream.trade_tail import MOST_ENTRIES, LogUnread, TailPiece
+from gateway.upstream import trade_tail
+from gateway.upstream.trade_tail import (
+    MOST_ENTRIES,
+    KafkaTradeTail,
+    LogUnread,
+    TailPiece,
+)
 from ingest.kafka.address import KafkaTopic
 from tests.kafka import make_topic, produce
 from tests.kafka_broker.broker import Broker
@@ -18,7 +22,7 @@ async def test_brokers_that_are_away_are_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody waits for them for long."""
-    monkeypatch.setattr(kafka_trade_tail, "ANSWER_S", 0.05)
+    monkeypatch.setattr(trade_tail, "TOPIC_ANSWER_S", 0.05)
     tail = KafkaTradeTail(KafkaTopic("127.0.0.1:1", "trades"))
     for _ in range(2):
         with pytest.raises(LogUnread, match=r"no broker answers within 0\.05 s"):
