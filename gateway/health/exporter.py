@@ -9,6 +9,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from gateway.health.client_census import take_census
+from gateway.health.finding_codes import CODES
 from gateway.health.findings import Finding
 from gateway.health.jobs import PipelineState
 from gateway.health.metrics import GatewayMetrics
@@ -56,6 +57,7 @@ class Exporter:
         self._is_failing = False
         self._registry = CollectorRegistry()
         self._metrics = GatewayMetrics(self._registry)
+        self.loop_was_late = self._metrics.loop_was_late
 
     async def run(self) -> None:
         """Keep the metrics up to date until cancelled; then take leave."""
@@ -63,26 +65,27 @@ class Exporter:
         try:
             for number in itertools.count():
                 if number % CENSUS_EVERY == 0:
-                    census = await take_census(self._hub.clients())
-                    self._metrics.clients(census.states)
-                    instruments = self._hub.instruments
-                    unlisted = self._hub.board.unlisted(instruments)
-                    self._metrics.listed(len(instruments), len(unlisted))
+                    await self._take_census()
                 self._renew()
                 await asyncio.sleep(COUNT_S)
         finally:
             self._renew()
             forget_process(self._name, self._shared)
 
-    def loop_was_late(self, lag_s: float) -> None:
-        """Take in a sample of the event loop's lag."""
-        self._metrics.loop_was_late(lag_s)
-
     async def render(self) -> tuple[bytes, str]:
         """Return the metrics as Prometheus reads them, and their content type."""
         self._renew()
         # Some milliseconds: not the event loop's.
         return await asyncio.to_thread(render, self._registry, self._shared)
+
+    async def _take_census(self) -> None:
+        hub = self._hub
+        census = await take_census(hub.clients())
+        self._metrics.show_each("clients", census.states)
+        self._metrics.show(
+            instruments_listed=len(hub.instruments),
+            instruments_unlisted=len(hub.board.unlisted(hub.instruments)),
+        )
 
     def _renew(self) -> None:
         try:
@@ -94,21 +97,28 @@ class Exporter:
             self._is_failing = True
 
     def _take_in(self) -> None:
-        metrics, hub, feed = self._metrics, self._hub, self._feed
-        board = hub.board
+        metrics, hub, pipeline = self._metrics, self._hub, self.pipeline
+        board, codes = hub.board, {finding.code for finding in self.findings}
         metrics.count(hub.counters, hub.close_log)
         metrics.windows_went_out(hub.timings)
         metrics.judged(self._reasons())
-        metrics.watched(self.firehose_viewers())
         metrics.markets(self._hours.states(time.time_ns() // 1_000_000))
-        metrics.found({finding.code for finding in self.findings})
-        if self.pipeline is not None:
-            metrics.pipeline(self.pipeline)
-        traded_s = time.time() - feed.quiet_s(time.monotonic())
-        metrics.stands(
-            board.position.window,
-            traded_s,
-            board.window_ms,
-            len(board),
-            len(board.groups),
+        metrics.show_each("finding", {code: code in codes for code in CODES})
+        metrics.show(
+            firehose_viewers=self.firehose_viewers(),
+            newest_window_timestamp_seconds=(board.position.window or 0) / 1_000,
+            last_trade_timestamp_seconds=(
+                time.time() - self._feed.quiet_s(time.monotonic())
+            ),
+            window_length_seconds=board.window_ms / 1_000,
+            instruments=len(board),
+            groups=len(board.groups),
         )
+        if pipeline is not None and pipeline.memory is not None:
+            metrics.show(
+                redis_used_memory_bytes=pipeline.memory.used_bytes,
+                redis_max_memory_bytes=pipeline.memory.max_bytes,
+            )
+        if pipeline is not None and pipeline.log.partitions is not None:
+            ends = pipeline.log.partitions.values()
+            metrics.show(log_trades=sum(end.left or 0 for end in ends))

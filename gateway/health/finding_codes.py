@@ -20,227 +20,173 @@ class FaultKind:
 
     stage: Stage
     level: Level
-    text: str
     word: str
+    text: str
     todo: str
 
 
 CODES: dict[str, FaultKind] = {
     "redis_down": FaultKind(
-        "stream",
-        "bad",
+        *("stream", "bad", "does not answer"),
         "Redis has not answered",
-        "does not answer",
         "Bring Redis back. Feeds and the job wait for it and go on by themselves.",
     ),
     "unreadable": FaultKind(
-        "stream",
-        "bad",
+        *("stream", "bad", "not readable"),
         "The data in Redis has not been readable",
-        "not readable",
         "The reason says which data. Another version of the throttle, or somebody "
         "else, has written to its keys.",
     ),
     "may_evict": FaultKind(
-        "stream",
-        "bad",
+        *("stream", "bad", "may evict keys"),
         "Redis may forget what it acknowledged",
-        "may evict keys",
         "Set what the reason says at once: a key that is evicted takes trades, windows "
         "or positions with it. Then compare: tickthrottle reconcile.",
     ),
     "evicted": FaultKind(
-        "stream",
-        "warn",
+        *("stream", "warn", "has evicted keys"),
         "Redis has evicted keys",
-        "has evicted keys",
         "It does not any more. Compare what is left: tickthrottle reconcile. "
         "CONFIG RESETSTAT, or a restart of Redis, ends this finding.",
     ),
     "memory_short": FaultKind(
-        "stream",
-        "warn",
+        *("stream", "warn", "memory nearly full"),
         "Redis' memory is nearly full",
-        "memory nearly full",
         "Once it is full, Redis takes nothing more, and feeds and job wait. Raise "
         "maxmemory, or lower TICKTHROTTLE_TRADE_LOG_CAP.",
     ),
     "log_away": FaultKind(
-        "log",
-        "bad",
+        *("log", "bad", "does not answer"),
         "The trade log has not answered",
-        "does not answer",
         "Bring the brokers of the trade log back. Feeds and the job wait for them.",
     ),
     "log_unseen": FaultKind(
-        "log",
-        "warn",
+        *("log", "warn", "not seen"),
         "The gateway has not seen the trade log",
-        "not seen",
         "Prices go on. Give the gateway the settings of the log that feeds and job "
         "have: TICKTHROTTLE_TRADE_LOG and TICKTHROTTLE_KAFKA_….",
     ),
     "starting": FaultKind(
-        "job",
-        "unknown",
+        *("job", "unknown", "starting"),
         "The throttle job has been starting",
-        "starting",
         "Nothing. It warms up, which takes about twenty seconds, and goes on where it "
         "stopped.",
     ),
     "start_fails": FaultKind(
-        "job",
-        "bad",
+        *("job", "bad", "does not start"),
         "The throttle job has failed to start",
-        "does not start",
         "See its log: it says what the job waits for, or why it ends. Then end it and "
         "start it again: tickthrottle throttle. Prices are old until it publishes.",
     ),
     "job_dead": FaultKind(
-        "job",
-        "bad",
+        *("job", "bad", "dead"),
         "The throttle job has been dead",
-        "dead",
         "Start it again, on any machine: tickthrottle throttle. It goes on where it "
         "stopped and loses no trade.",
     ),
     "job_behind": FaultKind(
-        "job",
-        "bad",
+        *("job", "bad", "behind"),
         "The throttle job has been behind",
-        "behind",
         "A job that catches up needs nothing. If it stays behind, look at its log "
         "lines. End a frozen job and start it again.",
     ),
     "ledger_off": FaultKind(
-        "job",
-        "bad",
+        *("job", "bad", "off balance"),
         "The ledger has been off balance",
-        "off balance",
         "tickthrottle reconcile says which trades are missing or double, and where.",
     ),
     "feed_stale": FaultKind(
-        "gateway",
-        "bad",
+        *("gateway", "bad", "hears no window"),
         "No window has reached the gateway",
-        "hears no window",
         "See whether job and gateway use the same Redis and namespace; then restart "
         "the gateway.",
     ),
     "quiet": FaultKind(
-        "feed",
-        "bad",
+        *("feed", "bad", "quiet"),
         "No trade has come in",
-        "quiet",
         "While the market is open: see whether the feed runs, and start it again. "
         "Windows go on, empty.",
     ),
     "overloaded": FaultKind(
-        "gateway",
-        "bad",
+        *("gateway", "bad", "overloaded"),
         "The gateway has been overloaded",
-        "overloaded",
         "New clients are sent away, the others are served. Start another gateway, or "
         "give it more memory.",
     ),
     "worker_lost": FaultKind(
-        "gateway",
-        "warn",
+        *("gateway", "warn", "lost a worker"),
         "A worker of the gateway has been lost",
-        "lost a worker",
         "Nothing: the supervisor begins another one within ten seconds, and its "
         "clients come back by themselves. If it happens again, the gateway's log says "
         "whether the worker died or stood still.",
     ),
     "publish_late": FaultKind(
-        "job",
-        "warn",
+        *("job", "warn", "late"),
         "Windows have been published late",
-        "late",
         "See which step of a batch takes the time, and what else runs on the job's "
         "machine.",
     ),
     "fanout_late": FaultKind(
-        "gateway",
-        "warn",
+        *("gateway", "warn", "late"),
         "Windows have reached the clients late",
-        "late",
         "See what else runs on the gateway's machine; start another gateway.",
     ),
     "transaction_open": FaultKind(
-        "log",
-        "bad",
+        *("log", "bad", "waits for a transaction"),
         "Trades in Kafka have waited behind an open transaction",
-        "waits for a transaction",
         "Nobody reads past it until its producer commits or aborts, or the brokers end "
         "it (transaction.timeout.ms): see to that producer. kafka-transactions.sh "
         "find-hanging names it.",
     ),
     "wrong_stamps": FaultKind(
-        "log",
-        "warn",
+        *("log", "warn", "wrong stamps"),
         "Producers stamp entries of the topic wrongly",
-        "wrong stamps",
         "Correct the clock, or the unit, of whoever sets the time of the records, or "
         "have the brokers stamp: message.timestamp.type=LogAppendTime. Trades that are "
         "ahead of an old stamp are refused as old_stamp.",
     ),
     "archive_away": FaultKind(
-        "stream",
-        "warn",
+        *("stream", "warn", "archive stores nothing"),
         "The archive has stored nothing",
-        "archive stores nothing",
         "Prices go on. The reason says what is missing: make room, or bring the "
         "database back. What leaves the window log before it is stored, after a "
         "quarter of an hour, is missing for good.",
     ),
     "archive_behind": FaultKind(
-        "stream",
-        "warn",
+        *("stream", "warn", "archive behind"),
         "The archive has been behind",
-        "archive behind",
         "Prices go on. If the archive is dead, start it again: tickthrottle archive. "
         "What leaves the window log before it is stored, after a quarter of an hour, "
         "is missing for good.",
     ),
     "analytics_off": FaultKind(
-        "stream",
-        "warn",
+        *("stream", "warn", "analytics off balance"),
         "The books of an analytics query have been off balance",
-        "analytics off balance",
         "Prices go on. The reason says what is missing. Save the job's log lines, and "
         "compare with the books of the throttle: tickthrottle ledger.",
     ),
     "analytics_dead": FaultKind(
-        "stream",
-        "warn",
+        *("stream", "warn", "no analytics job"),
         "The analytics job has been dead",
-        "no analytics job",
         "Prices go on. Start it again: tickthrottle analytics. It goes on where it "
         "stopped, as far as the log goes back.",
     ),
     "analytics_behind": FaultKind(
-        "stream",
-        "warn",
+        *("stream", "warn", "analytics behind"),
         "An analytics query has been behind",
-        "analytics behind",
         "Prices go on. A query that catches up needs nothing. If it stays behind, look "
         "at the job's log lines and give it more of the machine.",
     ),
     "calendar_ends": FaultKind(
-        "feed",
-        "warn",
+        *("feed", "warn", "calendar ends"),
         "A calendar of market hours ends",
-        "calendar ends",
         "After its last day holidays are taken for days of trading, so a quiet market "
         "is told as a fault. Install a newer version, or give "
         "TICKTHROTTLE_MARKET_HOURS a calendar of your own.",
     ),
     "clients_stuck": FaultKind(
-        "clients",
-        "warn",
+        *("clients", "warn", "many stuck"),
         "Many clients have taken nothing",
-        "many stuck",
         "The gateway closes a client that stays stuck. If most clients are stuck, look "
         "at the network in front of the gateway.",
     ),

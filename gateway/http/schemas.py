@@ -4,42 +4,34 @@ Answers are joined from finished JSON, so that a price keeps its text. A test ho
 real answers against these schemas.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ingest.series import KEY_PATTERN
 
-Isin = Annotated[str, Field(pattern=f"^{KEY_PATTERN}$", examples=["KR7005930003"])]
-EndMs = Annotated[
-    int,
-    Field(ge=0, description="a window's end, ms since 1970", examples=[1773964804000]),
-]
+
+def shown(example: Any, description: str | None = None, **rules: Any) -> Any:
+    """Describe a figure: an example of it, ``...`` for none, and its rules."""
+    examples = None if example is ... else [example]
+    return Field(description=description, examples=examples, **rules)
+
+
+Isin = Annotated[str, shown("KR7005930003", pattern=f"^{KEY_PATTERN}$")]
+EndMs = Annotated[int, shown(1773964804000, "a window's end, ms since 1970", ge=0)]
 TimeUs = Annotated[
-    int,
-    Field(
-        ge=0,
-        description="the exchange's clock, microseconds since 1970",
-        examples=[1773964803811204],
-    ),
+    int, shown(1773964803811204, "the exchange's clock, microseconds since 1970", ge=0)
 ]
 _EXACT = "a JSON number whose text is exact"
-Price = Annotated[float, Field(gt=0, description=_EXACT, examples=[199500])]
-Size = Annotated[float, Field(gt=0, description=_EXACT, examples=[40])]
-Trades = Annotated[
-    int, Field(ge=0, description="how many trades this stands for", examples=[37])
-]
-Count = Annotated[int, Field(ge=0, description="how many are in data", examples=[1])]
+_LEFT_OUT: dict[str, Any] = {"default_factory": float}
+Price = Annotated[float, shown(199500, _EXACT, gt=0)]
+Size = Annotated[float, shown(40, _EXACT, gt=0)]
+Trades = Annotated[int, shown(37, "how many trades this stands for", ge=0)]
+Count = Annotated[int, shown(1, "how many are in data", ge=0)]
 Epoch = Annotated[
-    str | None,
-    Field(
-        description="names one unbroken numbering; null before the first",
-        examples=["k3x9"],
-    ),
+    str | None, shown("k3x9", "names one unbroken numbering; null before the first")
 ]
-Offset = Annotated[
-    int, Field(ge=0, description="how many windows came before", examples=[1235])
-]
+Offset = Annotated[int, shown(1235, "how many windows came before", ge=0)]
 
 
 class Quote(BaseModel):
@@ -49,10 +41,7 @@ class Quote(BaseModel):
 
     isin: Isin
     time: TimeUs
-    seq: Annotated[
-        int,
-        Field(ge=0, description="the feed's number of the trade", examples=[412385]),
-    ]
+    seq: Annotated[int, shown(412385, "the feed's number of the trade", ge=0)]
     price: Price
     size: Size
     # Never null, but left out.
@@ -80,32 +69,24 @@ class WindowRow(Quote):
 
     trades: Trades
     # Never null: they are left out, and so without a default that a client might take.
-    volume: float = Field(
-        default_factory=float,
+    volume: float = shown(
+        9170,
+        f"sum of the sizes of those that count for it, {_EXACT}; left out, as the next "
+        "three, where size and price say it, and where nobody knows it",
+        **_LEFT_OUT,
         ge=0,
-        description=f"sum of the sizes of those that count for it, {_EXACT}; left out, "
-        "as the next three, where size and price say it, and where nobody knows it",
-        examples=[9170],
     )
-    value: float = Field(
-        default_factory=float,
-        ge=0,
-        description=f"sum of price times size, {_EXACT}",
-        examples=[1829145000],
+    value: float = shown(
+        1829145000, f"sum of price times size, {_EXACT}", **_LEFT_OUT, ge=0
     )
-    high: float = Field(
-        default_factory=float,
+    high: float = shown(
+        199600,
+        f"highest price, {_EXACT}; left out, as low, where no trade counts for the "
+        "range",
+        **_LEFT_OUT,
         gt=0,
-        description=f"highest price, {_EXACT}; left out, as low, where no trade counts "
-        "for the range",
-        examples=[199600],
     )
-    low: float = Field(
-        default_factory=float,
-        gt=0,
-        description=f"lowest price, {_EXACT}",
-        examples=[199300],
-    )
+    low: float = shown(199300, f"lowest price, {_EXACT}", **_LEFT_OUT, gt=0)
 
 
 class Quotes(BaseModel):
@@ -123,46 +104,26 @@ class GroupAnswer(BaseModel):
 
     group: Annotated[
         str,
-        Field(
+        shown(
+            "group:market:KOSPI",
+            "its key; without a name, of instruments that have none",
             pattern="^group:(market|sector):",
-            description="its key; without a name, of instruments that have none",
-            examples=["group:market:KOSPI"],
         ),
     ]
     window: EndMs
-    instruments: Annotated[
-        int, Field(ge=0, description="instruments that traded", examples=[731])
-    ]
-    advancing: Annotated[
-        int, Field(ge=0, description="above their previous close", examples=[412])
-    ]
-    declining: Annotated[
-        int, Field(ge=0, description="below their previous close", examples=[251])
-    ]
-    unchanged: Annotated[
-        int, Field(ge=0, description="at their previous close", examples=[62])
-    ]
-    unpriced: Annotated[
-        int, Field(ge=0, description="without a previous close", examples=[6])
-    ]
-    trades: Annotated[int, Field(ge=0, description="trades", examples=[1310])]
-    volume: Annotated[
-        float, Field(ge=0, description=f"sum of sizes, {_EXACT}", examples=[48210])
-    ]
+    instruments: Annotated[int, shown(731, "instruments that traded", ge=0)]
+    advancing: Annotated[int, shown(412, "above their previous close", ge=0)]
+    declining: Annotated[int, shown(251, "below their previous close", ge=0)]
+    unchanged: Annotated[int, shown(62, "at their previous close", ge=0)]
+    unpriced: Annotated[int, shown(6, "without a previous close", ge=0)]
+    trades: Annotated[int, shown(1310, "trades", ge=0)]
+    volume: Annotated[float, shown(48210, f"sum of sizes, {_EXACT}", ge=0)]
     value: Annotated[
-        float,
-        Field(
-            ge=0,
-            description=f"sum of price times size, {_EXACT}",
-            examples=[2918264100],
-        ),
+        float, shown(2918264100, f"sum of price times size, {_EXACT}", ge=0)
     ]
     mean_change_pct: Annotated[
         float | None,
-        Field(
-            description="mean change, in percent, of those with a previous close",
-            examples=[0.4127],
-        ),
+        shown(0.4127, "mean change, in percent, of those with a previous close"),
     ]
 
 
@@ -185,57 +146,38 @@ class WindowAnswer(BaseModel):
     epoch: Epoch
     offset: Offset
     window: EndMs
-    windows: Annotated[
-        int, Field(ge=1, description="how many windows it stands for", examples=[1])
-    ]
+    windows: Annotated[int, shown(1, "how many windows it stands for", ge=1)]
     published: Annotated[
-        int,
-        Field(
-            ge=0,
-            description="when, microseconds since 1970",
-            examples=[1773964804181332],
-        ),
+        int, shown(1773964804181332, "when, microseconds since 1970", ge=0)
     ]
-    count: Annotated[
-        int, Field(ge=0, description="how many instruments it has", examples=[1])
-    ]
+    count: Annotated[int, shown(1, "how many instruments it has", ge=0)]
     trades: Trades
     groups: list[GroupAnswer] = Field(default=[])
     data: list[WindowRow] = Field(default=[])
-
-
-class DamageGap(BaseModel):
-    """A place of the archive that cannot be read, because a file is damaged."""
-
-    kind: Annotated[Literal["damaged"], Field(examples=["damaged"])]
-    after: Annotated[
-        int | None, Field(description="the last window before it, ms", examples=[None])
-    ]
-    before: EndMs
-    windows: Annotated[
-        int | None,
-        Field(
-            ge=0,
-            description="how many windows, or batches of bars; null where nobody knows",
-            examples=[3],
-        ),
-    ]
 
 
 class HistoryGap(BaseModel):
     """Windows that the archive does not have, or has twice, and why."""
 
     kind: Annotated[
-        Literal["before", "trimmed", "epoch", "taken_back", "damaged"],
-        Field(examples=["trimmed"]),
+        Literal["before", "trimmed", "epoch", "taken_back", "damaged"], shown("trimmed")
     ]
-    after: Annotated[
-        int | None, Field(description="the last window before it, ms", examples=[None])
-    ]
+    after: Annotated[int | None, shown(None, "the last window before it, ms")]
     before: EndMs
+    windows: Annotated[int | None, shown(3, "how many, null where nobody knows", ge=0)]
+
+
+class DamageGap(HistoryGap):
+    """A place of the archive that cannot be read, because a file is damaged."""
+
+    kind: Annotated[Literal["damaged"], shown("damaged")]
     windows: Annotated[
         int | None,
-        Field(ge=0, description="how many, null where nobody knows", examples=[3]),
+        shown(
+            3,
+            "how many windows, or batches of bars; null where nobody knows",
+            ge=0,
+        ),
     ]
 
 
@@ -243,7 +185,7 @@ class WindowsAnswer(BaseModel):
     """Published windows, newest first; ``gaps`` are those that cannot be read."""
 
     count: Count
-    gaps: Annotated[list[DamageGap], Field(examples=[[]])]
+    gaps: Annotated[list[DamageGap], shown([])]
     data: list[WindowAnswer]
 
 
@@ -251,16 +193,16 @@ class ListedInstrument(BaseModel):
     """An instrument of the instrument table; null is what nobody has said."""
 
     isin: Isin
-    code: Annotated[str | None, Field(examples=["005930"])]
-    name: Annotated[str | None, Field(examples=["Samsung Electronics"])]
-    market: Annotated[str | None, Field(examples=["KOSPI"])]
-    sector: Annotated[str | None, Field(examples=["Semiconductors"])]
+    code: Annotated[str | None, shown("005930")]
+    name: Annotated[str | None, shown("Samsung Electronics")]
+    market: Annotated[str | None, shown("KOSPI")]
+    sector: Annotated[str | None, shown("Semiconductors")]
     prev_close: Price | None
-    english_name: Annotated[str | None, Field(examples=["Samsung Electronics"])]
-    currency: Annotated[str | None, Field(examples=["KRW"])]
-    listed_shares: Annotated[int | None, Field(examples=[5919637922])]
-    tick_table: Annotated[str | None, Field(examples=["krx"])]
-    status: Annotated[str | None, Field(examples=["halted"])]
+    english_name: Annotated[str | None, shown("Samsung Electronics")]
+    currency: Annotated[str | None, shown("KRW")]
+    listed_shares: Annotated[int | None, shown(5919637922)]
+    tick_table: Annotated[str | None, shown("krx")]
+    status: Annotated[str | None, shown("halted")]
 
 
 class ListedInstruments(BaseModel):
@@ -291,81 +233,24 @@ class Chart(BaseModel):
 class History(Chart):
     """An instrument's history; ``next`` is where to go on from, null at its end."""
 
-    next: Annotated[
-        int | None,
-        Field(description="the window that would come next", examples=[None]),
-    ]
-    gaps: Annotated[list[HistoryGap], Field(examples=[[]])]
+    next: Annotated[int | None, shown(None, "the window that would come next")]
+    gaps: Annotated[list[HistoryGap], shown([])]
 
 
-StartMs = Annotated[
-    int,
-    Field(ge=0, description="first moment, ms since 1970", examples=[1773964800000]),
-]
-SpanEndMs = Annotated[
-    int,
-    Field(ge=0, description="moment after it, ms since 1970", examples=[1773964860000]),
-]
+StartMs = Annotated[int, shown(1773964800000, "first moment, ms since 1970", ge=0)]
+SpanEndMs = Annotated[int, shown(1773964860000, "moment after it, ms since 1970", ge=0)]
 SpanPrice = Annotated[
-    float | None,
-    Field(
-        gt=0,
-        description=f"{_EXACT}; null where no trade counts for it",
-        examples=[199500],
-    ),
+    float | None, shown(199500, f"{_EXACT}; null where no trade counts for it", gt=0)
 ]
 Sum = Annotated[
-    float | None,
-    Field(
-        description=f"{_EXACT}; null where it has more than 20 whole digits",
-        examples=[9180],
-    ),
+    float | None, shown(9180, f"{_EXACT}; null where it has more than 20 whole digits")
 ]
 Vwap = Annotated[
     float | None,
-    Field(
-        description="value / volume, half even; null where no volume is known",
-        examples=[199412.3456],
-    ),
+    shown(199412.3456, "value / volume, half even; null where no volume is known"),
 ]
-Percent = Annotated[float | None, Field(description="per cent", examples=[-0.8101])]
-Change = Annotated[float | None, Field(description=_EXACT, examples=[-1650])]
-
-
-class TradedSpan(BaseModel):
-    """What was traded in a span of the exchange's clock."""
-
-    start: StartMs
-    end: SpanEndMs
-    open: SpanPrice
-    high: SpanPrice
-    low: SpanPrice
-    close: SpanPrice
-    volume: Sum
-    value: Sum
-    trades: Annotated[int, Field(ge=0, examples=[37])]
-    vwap: Vwap
-
-
-class DayAnswer(TradedSpan):
-    """An instrument's newest day so far, and its change against the previous close.
-
-    As of the quote's own trade: ``close`` is its price. Where it is not known, the
-    newest bar of a day is told in its place.
-    """
-
-    end: Annotated[  # type: ignore[assignment]
-        int | None,
-        Field(description="ms since 1970; null where no bar of the day says it"),
-    ]
-    prev_close: Annotated[float | None, Field(description=_EXACT, examples=[203650])]
-    change: Change
-    percent: Percent
-    regular: "SessionAnswer | None" = Field(
-        default=None,
-        description="the regular session of the day, where the series @regular is kept "
-        "and has traded; the change is that of its close",
-    )
+Percent = Annotated[float | None, shown(-0.8101, "per cent")]
+Change = Annotated[float | None, shown(-1650, _EXACT)]
 
 
 class SessionAnswer(BaseModel):
@@ -377,7 +262,35 @@ class SessionAnswer(BaseModel):
     close: SpanPrice
     volume: Sum
     value: Sum
-    trades: Annotated[int, Field(ge=0, examples=[37])]
+    trades: Annotated[int, shown(37, ge=0)]
+
+
+class TradedSpan(SessionAnswer):
+    """What was traded in a span of the exchange's clock."""
+
+    start: StartMs
+    end: SpanEndMs
+    vwap: Vwap
+
+
+class DayAnswer(TradedSpan):
+    """An instrument's newest day so far, and its change against the previous close.
+
+    As of the quote's own trade: ``close`` is its price. Where it is not known, the
+    newest bar of a day is told in its place.
+    """
+
+    end: Annotated[  # type: ignore[assignment]
+        int | None, shown(..., "ms since 1970; null where no bar of the day says it")
+    ]
+    prev_close: Annotated[float | None, shown(203650, _EXACT)]
+    change: Change
+    percent: Percent
+    regular: SessionAnswer | None = Field(
+        default=None,
+        description="the regular session of the day, where the series @regular is kept "
+        "and has traded; the change is that of its close",
+    )
 
 
 class BarAnswer(TradedSpan):
@@ -385,7 +298,7 @@ class BarAnswer(TradedSpan):
 
     isin: Isin
     closed: bool
-    revision: Annotated[int, Field(ge=0, examples=[0])]
+    revision: Annotated[int, shown(0, ge=0)]
 
 
 class BarsAnswer(BaseModel):
@@ -397,21 +310,15 @@ class BarsAnswer(BaseModel):
     isin: Isin
     interval: Literal["1m", "5m", "15m", "1h", "1d"]
     count: Count
-    gaps: Annotated[list[DamageGap], Field(examples=[[]])]
+    gaps: Annotated[list[DamageGap], shown([])]
     data: list[BarAnswer]
 
 
-class MoverAnswer(BaseModel):
+class MoverAnswer(SessionAnswer):
     """An instrument in a list of movers; ``change`` is close less open."""
 
     isin: Isin
-    open: SpanPrice
-    high: SpanPrice
-    low: SpanPrice
-    close: SpanPrice
-    volume: Sum
-    value: Sum
-    trades: Annotated[int, Field(ge=1, examples=[37])]
+    trades: Annotated[int, shown(37, ge=1)]
     vwap: Vwap
     change: Change
     percent: Percent
@@ -420,13 +327,11 @@ class MoverAnswer(BaseModel):
 class MoversAnswer(BaseModel):
     """What rose, fell and traded most in one span of the exchange's clock."""
 
-    epoch: Annotated[str, Field(examples=["b7x1"])]
-    sequence: Annotated[int, Field(ge=0, examples=[412])]
+    epoch: Annotated[str, shown("b7x1")]
+    sequence: Annotated[int, shown(412, ge=0)]
     start: StartMs
     end: SpanEndMs
-    instruments: Annotated[
-        int, Field(ge=0, description="instruments that traded", examples=[9])
-    ]
+    instruments: Annotated[int, shown(9, "instruments that traded", ge=0)]
     gainers: list[MoverAnswer]
     losers: list[MoverAnswer]
     value: list[MoverAnswer]
@@ -472,7 +377,7 @@ class MoveAnswer(BaseModel):
     isin: Isin
     start: TimeUs
     end: TimeUs
-    seq: Annotated[int, Field(ge=0, examples=[412385])]
+    seq: Annotated[int, shown(412385, ge=0)]
     from_price: Annotated[Price, Field(alias="from")]
     to: Price
     percent: Percent
@@ -489,9 +394,9 @@ class Version(BaseModel):
     """What answers; ``pages`` are the paths of its web pages."""
 
     name: Literal["tickthrottle"]
-    version: Annotated[str, Field(examples=["0.1.0"])]
+    version: Annotated[str, shown("0.1.0")]
     protocol: Literal["tick.v1"]
-    pages: Annotated[list[str], Field(examples=[["/"]])]
+    pages: Annotated[list[str], shown(["/"])]
 
 
 class MarketHoursOf(BaseModel):
@@ -501,11 +406,11 @@ class MarketHoursOf(BaseModel):
     the next session begins, null if nobody knows.
     """
 
-    market: Annotated[str, Field(examples=["XKRX"])]
-    zone: Annotated[str, Field(examples=["Asia/Seoul"])]
-    open: Annotated[bool, Field(examples=[False])]
-    closes: Annotated[int | None, Field(examples=[None])]
-    opens: Annotated[int | None, Field(examples=[1795996800000])]
+    market: Annotated[str, shown("XKRX")]
+    zone: Annotated[str, shown("Asia/Seoul")]
+    open: Annotated[bool, shown(False)]
+    closes: Annotated[int | None, shown(None)]
+    opens: Annotated[int | None, shown(1795996800000)]
 
 
 class MarketHoursAnswer(BaseModel):
@@ -533,21 +438,19 @@ class ReadyReason(BaseModel):
         "job_behind",
         "overloaded",
     ]
-    since_ms: Annotated[int, Field(ge=0, examples=[1773964810000])]
-    message: Annotated[str, Field(examples=["no window for 8.4 s"])]
+    since_ms: Annotated[int, shown(1773964810000, ge=0)]
+    message: Annotated[str, shown("no window for 8.4 s")]
 
 
 class Ready(BaseModel):
     """Whether all is well. ``clients`` and ``counters`` are for operators."""
 
     ready: bool
-    reasons: Annotated[list[ReadyReason], Field(examples=[[]])]
+    reasons: Annotated[list[ReadyReason], shown([])]
     epoch: Epoch
     offset: Offset
     window: EndMs | None
-    instruments: Annotated[
-        int, Field(ge=0, description="instruments that have traded", examples=[2879])
-    ]
+    instruments: Annotated[int, shown(2879, "instruments that have traded", ge=0)]
     clients: Annotated[int, Field(ge=0)] = 0
     counters: dict[str, int] = Field(default={})
 
@@ -556,10 +459,7 @@ class NotReady(Ready):
     """Not ready, and every reason why."""
 
     ready: Literal[False]
-    reason: Annotated[
-        str,
-        Field(description="all reasons in one text", examples=["no window for 8.4 s"]),
-    ]
+    reason: Annotated[str, shown("no window for 8.4 s", "all reasons in one text")]
     reasons: list[ReadyReason]
 
 
@@ -569,5 +469,5 @@ class ProblemDetails(BaseModel):
     type: Annotated[str, Field(pattern="^urn:tickthrottle:problem:[a-z_]+$")]
     title: str
     status: Annotated[int, Field(ge=400, le=599)]
-    detail: Annotated[str, Field(description="one sentence that says what is wrong")]
+    detail: Annotated[str, shown(..., "one sentence that says what is wrong")]
     code: Annotated[str, Field(pattern="^[a-z_]+$")]
