@@ -11,6 +11,7 @@ from fastapi import Depends, FastAPI
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import Receive, Scope, Send
 
 from gateway.admission.bounds import BOUNDS, Bounds
@@ -18,7 +19,6 @@ from gateway.admission.limits import Budgets
 from gateway.admission.shared_figures import Seat
 from gateway.backend import Backend
 from gateway.http.compression import Compression
-from gateway.http.cross_origin import CrossOrigin
 from gateway.http.head import HeadAnswers
 from gateway.http.openapi import PATH, describe, name_operation
 from gateway.http.operator_access import OperatorAccess, OperatorGuard
@@ -37,6 +37,9 @@ from gateway.transport.websocket import StreamEndpoint, refuse
 from ingest.process.abandoned_handshake import ignore_abandoned_handshakes
 
 STATIC = Path(__file__).parents[1] / "pages"
+
+PREFLIGHT_LASTS_S = 600
+"""For this long a browser does not ask again whether it may send its request."""
 
 log = structlog.get_logger()
 
@@ -137,7 +140,15 @@ def create_public_app(backend: Backend, firehose: Firehose) -> FastAPI:
     )
     if settings.allowed_origins:
         # Around the budget: a page is to know that it was told to come later.
-        app.add_middleware(CrossOrigin, allowed_origins=settings.allowed_origins)
+        # Who is refused gets the answer; the browser withholds it from the page.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.allowed_origins,
+            allow_methods=("GET", "HEAD"),
+            allow_headers=("Authorization", "If-None-Match", "Last-Event-ID"),
+            expose_headers=("ETag", "Retry-After"),
+            max_age=PREFLIGHT_LASTS_S,
+        )
     app.add_middleware(SecurityHeaders)
     return app
 

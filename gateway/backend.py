@@ -11,10 +11,9 @@ from gateway.admission.shared_figures import Seat, take_seat
 from gateway.health.garbage import CalmCollections
 from gateway.health_monitor import HealthMonitor
 from gateway.http.operator_access import OperatorAccess
-from gateway.live_stream import LiveStream
+from gateway.live_stream import LiveStream, Stores
 from gateway.named_files import read_operators_token
 from gateway.settings import GatewaySettings
-from gateway.stores import Stores
 from gateway.stream.counters import CounterTotals
 from gateway.transport.bounded_answers import BytesInFlight
 

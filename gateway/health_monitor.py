@@ -5,21 +5,21 @@ import os
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
 from gateway.admission.shared_figures import Seat
 from gateway.health.client_census import take_census
 from gateway.health.client_states import ClientRow, State, row_of
-from gateway.health.exporter import Exporter
 from gateway.health.findings import Diagnosis, Finding, diagnose
 from gateway.health.incidents.incident_book import Incident
 from gateway.health.incidents.incident_keeper import IncidentKeeper
 from gateway.health.job_starts import JobStarts
 from gateway.health.jobs import PipelineState
+from gateway.health.metrics import Exporter
 from gateway.health.overload import LoadMonitor, Overload
 from gateway.health.pipeline_reader import PipelineReader
 from gateway.health.readiness import (
@@ -53,11 +53,10 @@ STARTING_S = 15.0
 CALENDAR_ENDS_SOON = timedelta(days=30)
 """So long before the last day of a calendar it is told."""
 
-_REPORT = TypeAdapter(WorkerReport)
+T = TypeVar("T")
 
-_ROW = TypeAdapter(ClientRow)
-
-_INCIDENTS = TypeAdapter(list[Incident])
+_REPORT, _ROW = TypeAdapter(WorkerReport), TypeAdapter(ClientRow)
+_INCIDENTS, _BOOL = TypeAdapter(list[Incident]), TypeAdapter(bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class HealthMonitor:
         settings = stream.settings
         self.settings, self.seat = settings, seat
         self.board, self.hub, self.feed = stream.board, stream.hub, stream.feed
-        self.started_ms = time.time_ns() // 1_000_000
+        self.started_ms = _now_ms()
         self.siblings = Siblings(folder, seat.worker, self._answer)
         self.pipeline = PipelineReader(stream.redis, stream.keys, read_topic(settings))
         self.exporter = Exporter(settings, self.hub, self.feed, self.reasons, seat.name)
@@ -114,11 +113,12 @@ class HealthMonitor:
     def state(self) -> GatewayState:
         """Return what the gateway itself sees at the moment."""
         now_s, feed = time.monotonic(), self.feed
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = _now_ms()
         silence_s, quiet_s = feed.silence_s(now_s), feed.quiet_s(now_s)
         opened_ms = self._hours.open_since_ms(now_ms)
         # What is quiet before the market opens is not quiet yet.
         open_s = 0.0 if opened_ms is None else (now_ms - opened_ms) / 1_000
+        today = datetime.fromtimestamp(now_ms / 1_000, UTC).date()
         return GatewayState(
             self.started_ms,
             self.board.window_ms,
@@ -134,12 +134,12 @@ class HealthMonitor:
             is_starting=silence_s is None and quiet_s < STARTING_S,
             starts=self._starts.lasting(),
             lost_workers_ms=lost_workers_ms(self.seat.lost_ms),
-            calendars_end=self._hours.ended(date_of(now_ms) + CALENDAR_ENDS_SOON),
+            calendars_end=self._hours.ended(today + CALENDAR_ENDS_SOON),
         )
 
     def markets(self) -> list[MarketState]:
         """Return how each market is whose hours are known."""
-        return self._hours.states(time.time_ns() // 1_000_000)
+        return self._hours.states(_now_ms())
 
     def reasons(self) -> tuple[Reason, ...]:
         """Return every reason why the gateway is not ready; none is good.
@@ -147,7 +147,7 @@ class HealthMonitor:
         What Redis has to be asked for is ``LOOK_S`` old at most, the rest is of now.
         """
         faults = all_faults(faults_of_gateway(self.state()), self._faults_of_pipeline)
-        return self._readiness.judge(faults, time.time_ns() // 1_000_000)
+        return self._readiness.judge(faults, _now_ms())
 
     async def reports(
         self, limit: int = 0, only: State | None = None
@@ -174,41 +174,37 @@ class HealthMonitor:
 
         One worker keeps them; None while it does not answer.
         """
-        if self._keeps_incidents:
-            return self._incidents.incidents()
-        found = await self.siblings.ask({"ask": "incidents"})
-        return next(map(_INCIDENTS.validate_python, found), None)
+        return await self._first({"ask": "incidents"}, _INCIDENTS)
 
     async def note_incident(self, incident_id: str, text: str) -> bool | None:
         """Write down what was done; False if there is no such incident.
 
         None while the worker that keeps them does not answer.
         """
-        if self._keeps_incidents:
-            return await self._incidents.note(incident_id, text)
-        question = {"ask": "note", "id": incident_id, "text": text}
-        return next(iter(await self.siblings.ask(question)), None)
+        return await self._first(
+            {"ask": "note", "id": incident_id, "text": text}, _BOOL
+        )
 
     async def find_client(self, client_id: str) -> ClientRow | None:
         """Describe a client of any worker, None if it is not connected."""
-        client = self.hub.find(client_id)
-        if client is not None:
-            return row_of(client, time.monotonic(), time.time_ns() // 1_000_000)
-        question = {"ask": "client", "id": client_id}
-        found = filter(None, await self.siblings.ask(question))
-        return next(map(_ROW.validate_python, found), None)
+        return await self._first({"ask": "client", "id": client_id}, _ROW)
 
     async def dismiss_client(self, client_id: str) -> bool:
         """Close a client of any worker as an operator; say whether there was one."""
-        client = self.hub.find(client_id)
-        if client is None:
-            return any(await self.siblings.ask({"ask": "dismiss", "id": client_id}))
-        self.hub.dismiss(client)
-        return True
+        row = await self._first({"ask": "dismiss", "id": client_id}, _ROW)
+        return row is not None
+
+    async def _first(self, question: Question, kind: TypeAdapter[T]) -> T | None:
+        """Return the first answer that a worker has, this one's before the others'."""
+        answer: T | None = await self._answer(question)
+        if answer is not None:
+            return answer
+        others = await self.siblings.ask(question)
+        return next(map(kind.validate_python, others), None)
 
     async def _report(self, limit: int, only: State | None) -> WorkerReport:
         census = await take_census(self.hub.clients(), limit, only)
-        now_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
+        now_s, now_ms = time.monotonic(), _now_ms()
         return WorkerReport(
             self.seat.worker,
             os.getpid(),
@@ -225,13 +221,13 @@ class HealthMonitor:
         match question["ask"]:
             case "report":
                 return await self._report(question["limit"], question["state"])
-            case "client" | "dismiss" as wanted:
+            case "client" | "dismiss" as kind:
                 client = self.hub.find(question["id"])
                 if client is None:
                     return None
-                if wanted == "dismiss":
+                if kind == "dismiss":
                     self.hub.dismiss(client)
-                return row_of(client, time.monotonic(), time.time_ns() // 1_000_000)
+                return row_of(client, time.monotonic(), _now_ms())
             case "incidents" if self._keeps_incidents:
                 return self._incidents.incidents()
             case "note" if self._keeps_incidents:
@@ -279,6 +275,5 @@ class HealthMonitor:
             await asyncio.sleep(LOOK_S)
 
 
-def date_of(now_ms: int) -> date:
-    """Return the day of a moment, in UTC."""
-    return datetime.fromtimestamp(now_ms / 1_000, UTC).date()
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

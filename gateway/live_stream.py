@@ -1,4 +1,4 @@
-"""The stream that this process follows in Redis, and the clients it goes out to."""
+"""The stream that this process follows in Redis, its clients, and where the past is."""
 
 from collections.abc import Coroutine
 from typing import Any
@@ -11,12 +11,18 @@ from gateway.settings import GatewaySettings
 from gateway.stream.board import Board
 from gateway.stream.counters import Counters, CounterTotals
 from gateway.stream.hub import Hub
+from gateway.upstream.analytics_store import AnalyticsStore
+from gateway.upstream.archived_windows import ArchivedWindows
 from gateway.upstream.bar_follower import BarFollower
+from gateway.upstream.bar_store import BarStore
+from gateway.upstream.history_filler import HistoryFiller
 from gateway.upstream.instrument_follower import InstrumentFollower
+from gateway.upstream.instrument_history import InstrumentHistory
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import StreamFollower
 from gateway.upstream.trade_follower import TradeFollower
 from gateway.upstream.trade_tail import KafkaTradeTail, RedisTradeTail, TradeTail
+from gateway.upstream.window_log import WindowLog
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.instrument_table.open_instrument_store import open_instrument_store
 from ingest.redis_keys import AnalyticsKeys, Keys
@@ -97,3 +103,17 @@ class LiveStream:
         is_part = self.settings.served_market is not None
         if is_part and before != [instrument.isin for instrument in instruments]:
             self.feed.relist()
+
+
+class Stores:
+    """What REST reads beside the newest values; ``filler`` has to run, to fill it."""
+
+    def __init__(self, stream: LiveStream) -> None:
+        settings, redis, hub = stream.settings, stream.redis, stream.hub
+        self.archived = ArchivedWindows(settings.archive_dir, lambda: hub.instruments)
+        self.bars = BarStore(redis, stream.analytics_keys, self.archived)
+        self.analytics = AnalyticsStore(redis, stream.analytics_keys)
+        self.window_log = WindowLog(redis, stream.keys, lambda: hub.instruments)
+        self.history = InstrumentHistory(settings.history_bytes)
+        self.filler = HistoryFiller(self.history, self.window_log)
+        stream.feed.listeners.append(self.filler)

@@ -102,10 +102,10 @@ def create_server(
         seat.refusal_moments,
         seat.key,
     )
+    proxies = TrustedProxies(settings.forwarded_allow_ips)
     guard = Guard(
-        *(counters or Counters(), plain, refusals),
-        *(TrustedProxies(settings.forwarded_allow_ips), operators_port, max_body_bytes),
-        bounds.request_s,
+        *(counters or Counters(), plain, refusals, proxies),
+        *(operators_port, max_body_bytes, bounds.request_s),
     )
     return _Server(
         uvicorn.Config(
@@ -184,19 +184,19 @@ def bind_public(
 
 def _bind(host: str, port: int, bounds: Bounds, *, is_shared: bool) -> socket.socket:
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    # Connections inherit them. Values in the kernel can no longer be conflated.
+    of_tcp = {
+        "TCP_NOTSENT_LOWAT": MAX_UNSENT_BYTES,
+        "TCP_USER_TIMEOUT": round((bounds.slow_close_s + GONE_S) * 1_000),
+    }
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if is_shared:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        # Connections inherit it: values in the kernel can no longer be conflated.
-        # Not every system has it; there the kernel's own limit applies.
-        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-            option = socket.TCP_NOTSENT_LOWAT
-            sock.setsockopt(socket.IPPROTO_TCP, option, MAX_UNSENT_BYTES)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):
-            within_s = bounds.slow_close_s + GONE_S
-            option = socket.TCP_USER_TIMEOUT
-            sock.setsockopt(socket.IPPROTO_TCP, option, round(within_s * 1_000))
+        for name, value in of_tcp.items():
+            # Not every system has it; there the kernel's own limit applies.
+            if hasattr(socket, name):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MAX_UNREAD_BYTES)
         sock.bind((host, port))
     except OSError as error:
@@ -219,7 +219,8 @@ class Listening:
     def run(self) -> None:
         """Serve until told to stop."""
         sys.setswitchinterval(SWITCH_S)
-        self.server.run(sockets=[self.public, self.operators])
+        with stop_signals_end_quietly(self.server):
+            self.server.run(sockets=[self.public, self.operators])
 
 
 def listen(
@@ -232,20 +233,15 @@ def listen(
 
     Raises PortTaken, and ValueError if a file named in the settings cannot be read.
     """
-    public, operators = bind(settings, bounds)
+    sockets = bind(settings, bounds)
     try:
         app = create_app(settings, bounds=bounds)
     except ValueError:
-        public.close()
-        operators.close()
+        for sock in sockets:
+            sock.close()
         raise
     return listen_at(
-        public,
-        operators,
-        app,
-        settings,
-        bounds=bounds,
-        writes_directly=writes_directly,
+        *sockets, app, settings, bounds=bounds, writes_directly=writes_directly
     )
 
 
@@ -261,10 +257,7 @@ def listen_at(
     """Build what answers at ports that were taken already."""
     app.operators_port = operators.getsockname()[1]
     server = create_server(
-        app,
-        settings,
-        app.counters,
-        app.operators_port,
+        *(app, settings, app.counters, app.operators_port),
         seat=app.seat,
         writes_directly=writes_directly,
         bounds=bounds,
@@ -287,8 +280,7 @@ def run_gateway(settings: GatewaySettings) -> None:
         url=url_of(listening.public),
         operators=url_of(listening.operators),
     )
-    with stop_signals_end_quietly(listening.server):
-        listening.run()
+    listening.run()
     log.info("gateway stopped")
     if listening.app.has_failed:
         raise GatewayFailed("a part of the gateway has died; its log says why")

@@ -32,7 +32,6 @@ from gateway.server import (
     bind,
     bind_public,
     listen_at,
-    stop_signals_end_quietly,
     url_of,
 )
 from gateway.settings import GatewaySettings
@@ -78,7 +77,7 @@ class WorkerProcess:
     process: BaseProcess | None = None
     began_s: float = 0.0
     due_s: float = 0.0
-    deaths: int = field(default=0)
+    deaths: int = 0
     pulse: Pulse = field(init=False)
 
     def __post_init__(self) -> None:
@@ -195,8 +194,7 @@ def work(post: Post) -> None:
         sys.exit(1)
     app = create_app(post.settings, post.seat, post.folder)
     listening = listen_at(public, post.operators, app, post.settings)
-    with stop_signals_end_quietly(listening.server):
-        listening.run()
+    listening.run()
     if app.has_failed:
         sys.exit(1)
 

@@ -105,7 +105,6 @@ FLOORS = {
         "health",
         "workers",
         "live_stream",
-        "stores",
         "health_monitor",
         "backend",
         "rest",

@@ -7,8 +7,8 @@ from typing import Any
 
 from fastapi import Request
 
+from gateway.admission.loop_turns import current_share
 from gateway.admission.turns import NoTurn, Turns
-from gateway.http.abandoned import while_awaited
 from gateway.http.authorization import Caller
 from gateway.http.conditional import Prepared
 from gateway.http.problems import Problem
@@ -22,8 +22,6 @@ wait for.
 
 MOST_WAITING, MOST_WAITING_EACH = 512, 64
 """Requests that wait for their turn, in all and of one address."""
-
-RETRY_AFTER_S = 1
 
 
 class Builds:
@@ -58,16 +56,28 @@ class Builds:
 
         Raises Problem then.
         """
+        share = current_share()
+        working = asyncio.create_task(share.charged(work) if share else work)
+        watching = asyncio.create_task(_gone(request))
         try:
-            return await while_awaited(request, self._counters, work)
+            await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            self._counters.requests_abandoned += 1
+            # Nobody reads it any more.
+            raise Problem(503, "unavailable", "the client has gone")
         except NoTurn:
             self._counters.requests_crowded_out += 1
             raise Problem(
                 503,
                 "overloaded",
                 "too many requests wait for work like this",
-                {"Retry-After": str(RETRY_AFTER_S)},
+                {"Retry-After": "1"},
             ) from None
+        finally:
+            watching.cancel()
+            working.cancel()
+            await asyncio.gather(working, watching, return_exceptions=True)
 
     def turn(self, caller: Caller) -> AbstractAsyncContextManager[None]:
         """Wait for the caller's turn, which lasts for the block. Raises NoTurn."""
@@ -104,3 +114,8 @@ class Builds:
         if body is None:
             body = await self.build(request, caller, make_once)
         return body
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -14,8 +14,8 @@ from gateway.http.built_once import Builds
 from gateway.http.conditional import ConditionalAnswers
 from gateway.http.parameters import LATEST_MS
 from gateway.http.problems import unavailable
+from gateway.live_stream import Stores
 from gateway.rest.selection import resolve
-from gateway.stores import Stores
 from gateway.stream.board import Board
 from gateway.upstream.archive_visit import visiting
 from gateway.upstream.archived_windows import ArchiveUnreadable

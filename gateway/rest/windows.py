@@ -17,6 +17,7 @@ from gateway.http.openapi import conditional
 from gateway.http.parameters import LATEST_MS
 from gateway.http.problems import Problem
 from gateway.http.schemas import WindowsAnswer
+from gateway.live_stream import Stores
 from gateway.rest.rest_parts import (
     RestParts,
     gaps_object,
@@ -24,7 +25,6 @@ from gateway.rest.rest_parts import (
     moment,
     reading_archive,
 )
-from gateway.stores import Stores
 from gateway.stream.board import Board, Position
 from gateway.stream.frames import window_object, windows_object
 from gateway.upstream.archived_windows import newest_of_both
