@@ -17,6 +17,7 @@ MAX_PREPARED_BYTES = 33_554_432
 TAG_BYTES = 12
 
 _TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
+_TAGS = re.compile(rf"(?:[ \t,]*{_TAG.pattern})*[ \t,]*")
 
 
 class ConditionalAnswers:
@@ -95,25 +96,8 @@ def is_known(etag: str, if_none_match: Iterable[str]) -> bool:
     The comparison is the weak one, as for all GETs; ``*`` stands for anything. A field
     that is not well formed matches nothing: the client gets the answer.
     """
-    for field in if_none_match:
-        text = field.strip()
-        if text == "*":
-            return True
-        if etag in _read_tags(text):
-            return True
-    return False
-
-
-def _read_tags(text: str) -> list[str]:
-    tags: list[str] = []
-    at = 0
-    while at < len(text):
-        if text[at] in " \t,":
-            at += 1
-            continue
-        match = _TAG.match(text, at)
-        if match is None:
-            return []
-        tags.append(match[1])
-        at = match.end()
-    return tags
+    fields = [field.strip() for field in if_none_match]
+    return any(
+        field == "*" or (_TAGS.fullmatch(field) and etag in _TAG.findall(field))
+        for field in fields
+    )

@@ -6,7 +6,6 @@ looks at one has it ask the others, as one operator more.
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import SplitResult, urlsplit
@@ -32,12 +31,6 @@ _LATE = f"it has not answered within {ANSWER_S:g} s"
 _ANSWER = TypeAdapter(ClientsAnswer)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    body: bytes = b""
-    problem: str | None = None
-
-
 class OtherGateways:
     """Shows the clients of the gateways at ``addresses``, each ``http://host:port``.
 
@@ -46,8 +39,10 @@ class OtherGateways:
     """
 
     def __init__(self, addresses: Collection[str], token: str | None) -> None:
-        self._others = [_Other(address, token) for address in sorted(addresses)]
+        self._urls = [urlsplit(address) for address in sorted(addresses)]
+        self._token = token
         self._shared: dict[State | None, SharedAnswer[list[OtherGatewayAnswer]]] = {}
+        self._threads: dict[tuple[str, State | None], AskedInThread[bytes | str]] = {}
 
     async def ask(self, only: State | None) -> list[OtherGatewayAnswer]:
         """Return what each says of its clients, ``only`` of a state.
@@ -60,45 +55,31 @@ class OtherGateways:
         return await shared.get()
 
     async def _ask_all(self, only: State | None) -> list[OtherGatewayAnswer]:
-        return await asyncio.gather(*(other.ask(only) for other in self._others))
+        return await asyncio.gather(*(self._ask(url, only) for url in self._urls))
 
-
-class _Other:
-    """One gateway, asked in threads: a client of HTTP that waits for itself alone."""
-
-    def __init__(self, address: str, token: str | None) -> None:
-        self._url = urlsplit(address)
-        self._token = token
-        self._asked: dict[State | None, AskedInThread[_Reply]] = {}
-
-    async def ask(self, only: State | None) -> OtherGatewayAnswer:
-        """Return what it says, or why it says nothing."""
-        asked = self._asked.setdefault(only, AskedInThread(self._url.netloc))
+    async def _ask(self, url: SplitResult, only: State | None) -> OtherGatewayAnswer:
+        # A client of HTTP that waits, in a thread: for itself alone.
+        name = url.netloc
+        thread = self._threads.setdefault((name, only), AskedInThread(name))
         path = f"/v1/clients?limit={MOST_CLIENTS}"
         path += "" if only is None else f"&state={only}"
         try:
-            reply = await asked.ask(
-                partial(_fetch, self._url, path, self._token), ANSWER_S
-            )
+            reply = await thread.ask(partial(_fetch, url, path, self._token), ANSWER_S)
+            if isinstance(reply, bytes):
+                clients = _ANSWER.validate_json(reply)
+                rows = clients.data[:MOST_CLIENTS]
+                return OtherGatewayAnswer(
+                    name, None, clients.count, clients.states, rows
+                )
         except TimeoutError:
-            return self._unknown(_LATE)
-        if reply.problem is not None:
-            return self._unknown(reply.problem)
-        try:
-            clients = _ANSWER.validate_json(reply.body)
+            reply = _LATE
         except ValidationError:
-            return self._unknown("its answer is not that of a gateway")
-        rows = clients.data[:MOST_CLIENTS]
-        return OtherGatewayAnswer(
-            self._url.netloc, None, clients.count, clients.states, rows
-        )
-
-    def _unknown(self, problem: str) -> OtherGatewayAnswer:
-        return OtherGatewayAnswer(self._url.netloc, problem, None, {}, [])
+            reply = "its answer is not that of a gateway"
+        return OtherGatewayAnswer(name, reply, None, {}, [])
 
 
-def _fetch(url: SplitResult, path: str, token: str | None) -> _Reply:
-    """Ask for a path, through no proxy, and follow no other address."""
+def _fetch(url: SplitResult, path: str, token: str | None) -> bytes | str:
+    """Return what is at a path, or why not; through no proxy, to no other address."""
     kind = HTTPSConnection if url.scheme == "https" else HTTPConnection
     connection = kind(url.hostname or "", url.port, timeout=ANSWER_S)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -107,17 +88,17 @@ def _fetch(url: SplitResult, path: str, token: str | None) -> _Reply:
         answer = connection.getresponse()
         body = answer.read(MOST_BYTES + 1)
     except TimeoutError:
-        return _Reply(problem=_LATE)
+        return _LATE
     except (OSError, HTTPException, ValueError) as error:
         # A ValueError is a name that no server can have.
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return _Reply(problem=f"no connection: {reason}")
+        return f"no connection: {reason}"
     finally:
         connection.close()
     if answer.status == 401:
-        return _Reply(problem="it does not accept the operators' token of this gateway")
+        return "it does not accept the operators' token of this gateway"
     if answer.status != 200:
-        return _Reply(problem=f"it has answered {answer.status}")
+        return f"it has answered {answer.status}"
     if len(body) > MOST_BYTES:
-        return _Reply(problem=f"its answer has more than {MOST_BYTES:,} bytes")
-    return _Reply(body)
+        return f"its answer has more than {MOST_BYTES:,} bytes"
+    return body

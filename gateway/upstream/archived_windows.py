@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from archive.parquet.archive_reader import ArchivedPoint, ArchiveReader
     from archive.parquet.bar_reader import BarReader
 
+    History = tuple[int, list[ArchivedPoint], list[ArchiveGap]]
+
 T = TypeVar("T")
 
 AT_ONCE = 2
@@ -34,9 +36,6 @@ MOST_WAITING, MOST_WAITING_EACH = 256, 64
 
 END_OF_TIME_MS = 2**53
 
-
-UNREADABLE = "the archive cannot be read at the moment"
-
 _UNEXPECTED = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
 
 log = structlog.get_logger()
@@ -46,7 +45,7 @@ class ArchiveUnreadable(RuntimeError):
     """Nothing of the archive can be read; the log says why, the message to nobody."""
 
     def __init__(self) -> None:
-        super().__init__(UNREADABLE)
+        super().__init__("the archive cannot be read at the moment")
 
 
 class ArchivedWindows:
@@ -65,19 +64,14 @@ class ArchivedWindows:
     ) -> None:
         self._folder = folder
         self._instruments = instruments
-        self._reader: ArchiveReader | None = None
-        self._bar_reader: BarReader | None = None
+        self._windows: ArchiveReader | None = None
+        self._bars: BarReader | None = None
         self._turns = Turns(AT_ONCE, MOST_WAITING, MOST_WAITING_EACH)
         self._fault: str | None = None
 
-    @property
-    def is_there(self) -> bool:
-        """Whether there is an archive at all."""
-        return self._folder is not None
-
     async def history(
         self, isin: str, from_ms: int | None, to_ms: int | None, limit: int
-    ) -> tuple[int, list["ArchivedPoint"], list[ArchiveGap]]:
+    ) -> "History":
         """Return up to ``limit`` windows of an instrument, oldest first, in one turn.
 
         The oldest ones since ``from_ms``, or without it the newest. Before them, the
@@ -88,9 +82,7 @@ class ArchivedWindows:
             return 0, [], []
         bounds = _bounds(from_ms, to_ms)
 
-        def read(
-            reader: "ArchiveReader",
-        ) -> tuple[int, list["ArchivedPoint"], list[ArchiveGap]]:
+        def read(reader: "ArchiveReader") -> "History":
             last_ms = max((s.last_ms for s in reader.segments()), default=0)
             points = reader.points(isin, *bounds, limit, newest=from_ms is None)
             return last_ms, points, reader.gaps(*bounds)
@@ -117,25 +109,26 @@ class ArchivedWindows:
 
         Where nothing is damaged, nobody waits for a turn.
         """
-        bounds = _bounds(from_ms, to_ms)
-        if self._folder is None or not self._has_damage(product, self._folder):
+        folder, is_of_windows = self._folder, product == "windows"
+        if folder is None:
+            return []
+        root = folder if is_of_windows else bars_root(folder)
+        reader = self._windows if is_of_windows else self._bars
+        if not damaged_root(root).exists() and not (reader and reader.damage()):
             return []
 
         def read() -> list[ArchiveGap]:
-            reader = self._open() if product == "windows" else self._open_bars()
-            return [gap for gap in reader.gaps(*bounds) if gap.is_damage]
+            reader = self._open() if is_of_windows else self._open_bars()
+            return [
+                gap for gap in reader.gaps(*_bounds(from_ms, to_ms)) if gap.is_damage
+            ]
 
         return await self._in_turn(read)
 
     def damage(self) -> list[str]:
         """Return what is wrong with each file that could not be read, for operators."""
-        readers = (self._reader, self._bar_reader)
+        readers = (self._windows, self._bars)
         return [words for reader in readers if reader for words in reader.damage()]
-
-    def _has_damage(self, product: Product, folder: Path) -> bool:
-        root = folder if product == "windows" else bars_root(folder)
-        reader = self._reader if product == "windows" else self._bar_reader
-        return damaged_root(root).exists() or bool(reader and reader.damage())
 
     async def newest(
         self, from_ms: int | None, to_ms: int | None
@@ -182,20 +175,22 @@ class ArchivedWindows:
         return answer
 
     def _open(self) -> "ArchiveReader":
-        if self._reader is None:
-            from archive.parquet.archive_reader import ArchiveReader
-            from gateway.upstream.visited_files import VisitedFiles
+        from archive.parquet.archive_reader import ArchiveReader
+        from gateway.upstream.visited_files import VisitedFiles
 
-            self._reader = ArchiveReader(self._folder or Path(), VisitedFiles)
-        return self._reader
+        self._windows = self._windows or ArchiveReader(self._path, VisitedFiles)
+        return self._windows
 
     def _open_bars(self) -> "BarReader":
-        if self._bar_reader is None:
-            from archive.parquet.bar_reader import BarReader
-            from gateway.upstream.visited_files import VisitedFiles
+        from archive.parquet.bar_reader import BarReader
+        from gateway.upstream.visited_files import VisitedFiles
 
-            self._bar_reader = BarReader(self._folder or Path(), VisitedFiles)
-        return self._bar_reader
+        self._bars = self._bars or BarReader(self._path, VisitedFiles)
+        return self._bars
+
+    @property
+    def _path(self) -> Path:
+        return self._folder or Path()
 
 
 def _bounds(from_ms: int | None, to_ms: int | None) -> tuple[int, int]:
@@ -216,7 +211,7 @@ async def newest_of_both(
         seen.add((window.epoch, window.offset))
         oldest_us = window.published_us
         yield window
-    if len(seen) >= limit or not archived.is_there:
+    if len(seen) >= limit:
         return
     async for window in archived.newest(from_ms, to_ms):
         # The archive goes on where the log ends: what is in both came from the log.

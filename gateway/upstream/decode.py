@@ -73,9 +73,10 @@ def decode_state(
             figures.append(StoredGroup.decode(value))
         except ValueError:
             unreadable.append(name)
-    position = Position(
-        _text(meta, b"epoch"), _number(meta, b"offset"), _number(meta, b"window")
-    )
+    if b"epoch" not in meta:
+        raise ValueError("the stored state has no epoch")
+    offset, end_ms = _number(meta, b"offset"), _number(meta, b"window")
+    position = Position(meta[b"epoch"].decode(), offset, end_ms)
     window_ms = DEFAULT_WINDOW_MS
     if b"window_ms" in meta:
         window_ms = _number(meta, b"window_ms")
@@ -83,14 +84,10 @@ def decode_state(
     return StoredState(position, window_ms, values, figures, unreadable, jobs)
 
 
-def _text(meta: Mapping[bytes, bytes], name: bytes) -> str:
+def _number(meta: Mapping[bytes, bytes], name: bytes) -> int:
     if name not in meta:
         raise ValueError(f"the stored state has no {name.decode()}")
-    return meta[name].decode()
-
-
-def _number(meta: Mapping[bytes, bytes], name: bytes) -> int:
-    text = _text(meta, name)
+    text = meta[name].decode()
     if not text.isascii() or not text.isdigit():
         raise ValueError(f"the stored {name.decode()} is not a number: {text!r}")
     return int(text)
