@@ -80,7 +80,7 @@ async def read_info(redis: Redis, namespace: str) -> LogInfo:
     return decode_info(fields)
 
 
-class TopicReader(Generic[T]):
+class AskedTopic(Generic[T]):
     """Reads a topic in a thread of its own: brokers may take seconds to answer.
 
     ``name`` is the thread's, ``silence`` and ``fault`` say what went wrong. An answer
@@ -226,7 +226,7 @@ class KafkaTradeTail:
     def __init__(self, topic: KafkaTopic) -> None:
         self._upto: dict[int, int] | None = None
         self._reader: KafkaLogReader | None = None
-        self._topic = TopicReader[TailPiece](
+        self._topic = AskedTopic[TailPiece](
             topic,
             "trades",
             f"{topic}: no broker answers within {TOPIC_ANSWER_S:g} s",

@@ -27,17 +27,15 @@ def test_a_page_of_another_host_is_refused_before_the_upgrade(gateway: Gateway) 
         assert stream.subscribe(SAMSUNG) == []
 
 
-@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "\xff://", "[" * 9_000])
-def test_an_origin_that_cannot_be_read_is_another_host(
-    gateway: Gateway, origin: str
-) -> None:
+def test_an_origin_that_cannot_be_read_is_another_host(gateway: Gateway) -> None:
     """Of the stream and of events."""
-    head = f"GET /v1/sse?keys=* HTTP/1.1\r\nHost: x\r\nOrigin: {origin}\r\n\r\n"
-    upgrade = upgrade_request("", f"Origin: {origin[:8_000]}")
-    for request in (head.encode("latin-1"), upgrade):
-        with socket.create_connection((gateway.host, gateway.port), 10) as client:
-            client.sendall(request)
-            assert client.recv(100).startswith(b"HTTP/1.1 403 ")
+    for origin in ["http://[", "http://[::1", "\xff://", "[" * 9_000]:
+        head = f"GET /v1/sse?keys=* HTTP/1.1\r\nHost: x\r\nOrigin: {origin}\r\n\r\n"
+        upgrade = upgrade_request("", f"Origin: {origin[:8_000]}")
+        for request in (head.encode("latin-1"), upgrade):
+            with socket.create_connection((gateway.host, gateway.port), 10) as client:
+                client.sendall(request)
+                assert client.recv(100).startswith(b"HTTP/1.1 403 ")
 
 
 def test_a_listed_page_is_let_in(redis_url: str) -> None:

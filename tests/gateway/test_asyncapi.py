@@ -19,11 +19,6 @@ from tickthrottle_client.tick_v1 import CloseCode
 SCHEMA = ROOT / "tests" / "schemas" / "asyncapi-3.0.0.json"
 PROTOCOL = (DOCUMENT_PATH.parent / "protocol.md").read_text("utf-8")
 MESSAGES = document()["components"]["messages"]
-EXAMPLES = [
-    pytest.param(example["payload"], id=f"{name}-{number}")
-    for name, message in MESSAGES.items()
-    for number, example in enumerate(message["examples"])
-]
 
 
 def test_the_document_is_valid() -> None:
@@ -33,12 +28,13 @@ def test_the_document_is_valid() -> None:
     assert errors == []
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_is_what_its_message_says(example: dict[str, Any]) -> None:
+def test_an_example_is_what_its_message_says() -> None:
     """What can be copied is right."""
-    check_message(example)
-    if "type" not in example:
-        parse(json.dumps(example))
+    for message in MESSAGES.values():
+        for example in message["examples"]:
+            check_message(example["payload"])
+            if "type" not in example["payload"]:
+                parse(json.dumps(example["payload"]))
 
 
 def test_every_message_is_in_an_operation() -> None:

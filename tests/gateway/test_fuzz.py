@@ -85,10 +85,10 @@ def mutate(text: str, chance: Random) -> str:
     return "".join(characters)
 
 
-@pytest.mark.parametrize("text", EXAMPLES + ODD_TEXT)
-def test_every_odd_message_has_an_answer(text: str) -> None:
+def test_every_odd_message_has_an_answer() -> None:
     """Nothing that JSON can say, or cannot, raises."""
-    check_answer(make_tolerant_session(), text)
+    for text in EXAMPLES + ODD_TEXT:
+        check_answer(make_tolerant_session(), text)
 
 
 @pytest.mark.slow

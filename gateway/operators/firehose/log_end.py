@@ -11,7 +11,7 @@ from gateway.health.log_ends import PartitionEnd, decode_redis_ends
 from gateway.operators.firehose.firehose_sample import LogEntry, LogPiece, share_out
 from gateway.upstream.trade_tail import (
     LogUnread,
-    TopicReader,
+    AskedTopic,
     answering_redis,
     ends_of,
     read_info,
@@ -58,7 +58,7 @@ class KafkaLogEnd:
         self._ends: dict[int, int] = {}
         self._reader: KafkaLogReader | None = None
         self._is_beginning = True
-        self._topic = TopicReader[LogPiece](
+        self._topic = AskedTopic[LogPiece](
             topic,
             "firehose",
             no_broker(topic, KAFKA_ANSWER_S),

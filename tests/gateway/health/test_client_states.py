@@ -7,7 +7,6 @@ import pytest
 from gateway.health.client_census import ClientCensus, take_census
 from gateway.health.client_states import (
     STATES,
-    State,
     row_of,
     state_of,
 )
@@ -48,30 +47,23 @@ class Crowd:
         first.delivery.newest.put(make_update(board, news))
 
 
-@pytest.mark.parametrize(
-    ("keys", "unsent_bytes", "stuck_s", "is_trading", "expected"),
-    [
+async def test_the_state_of_a_client() -> None:
+    """What waits for it makes it behind; a second without a byte taken, stuck."""
+    for keys, unsent_bytes, stuck_s, is_trading, expected in [
         ((), 0, 0, False, "new"),
         ((SAMSUNG,), 0, 0, False, "live"),
         ((SAMSUNG,), 0, 0, True, "behind"),
         ((SAMSUNG,), 1, 0.9, False, "behind"),
         ((SAMSUNG,), 1, 1.0, False, "stuck"),
         ((), 0, 1.0, False, "stuck"),
-    ],
-)
-async def test_the_state_of_a_client(
-    keys: tuple[str, ...],
-    unsent_bytes: int,
-    stuck_s: float,
-    is_trading: bool,
-    expected: State,
-) -> None:
-    """What waits for it makes it behind; a second without a byte taken, stuck."""
-    crowd = Crowd()
-    client = crowd.listener(*keys, unsent_bytes=unsent_bytes, stuck_s=stuck_s).client
-    if is_trading:
-        crowd.trade()
-    assert state_of(client, 0.0) == expected
+    ]:
+        crowd = Crowd()
+        client = crowd.listener(
+            *keys, unsent_bytes=unsent_bytes, stuck_s=stuck_s
+        ).client
+        if is_trading:
+            crowd.trade()
+        assert state_of(client, 0.0) == expected
 
 
 async def test_who_asked_for_fewer_updates_is_not_behind() -> None:

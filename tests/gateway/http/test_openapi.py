@@ -85,9 +85,10 @@ def test_operators_routes_are_in_their_own_document_only(listed: Gateway) -> Non
     assert {"/v1/quotes", "/v1/sse", "/health/ready"} <= public
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_a_real_answer_is_as_the_document_says(port: Gateway) -> None:
+    """Its status, its type, its ETag and every field."""
+    document = read_document(port)
+    for path in [
         "/v1/version",
         "/v1/market-hours",
         "/v1/instruments",
@@ -117,22 +118,18 @@ def test_operators_routes_are_in_their_own_document_only(listed: Gateway) -> Non
         "/v1/moves",
         "/health/live",
         "/health/ready",
-    ],
-)
-def test_a_real_answer_is_as_the_document_says(port: Gateway, path: str) -> None:
-    """Its status, its type, its ETag and every field."""
-    document = read_document(port)
-    status, body, headers = port.fetch(path)
-    bare = path.partition("?")[0]
-    [operation] = [
-        methods["get"]
-        for template, methods in document["paths"].items()
-        if template == bare or is_of(template, bare, document["paths"])
-    ]
-    response = operation["responses"][str(status)]
-    content = response["content"][headers["content-type"]]
-    validator(document, content["schema"]).validate(json.loads(body))
-    assert ("etag" in headers) == ("ETag" in response.get("headers", {}))
+    ]:
+        status, body, headers = port.fetch(path)
+        bare = path.partition("?")[0]
+        [operation] = [
+            methods["get"]
+            for template, methods in document["paths"].items()
+            if template == bare or is_of(template, bare, document["paths"])
+        ]
+        response = operation["responses"][str(status)]
+        content = response["content"][headers["content-type"]]
+        validator(document, content["schema"]).validate(json.loads(body))
+        assert ("etag" in headers) == ("ETag" in response.get("headers", {}))
 
 
 def is_of(template: str, path: str, paths: dict[str, Any]) -> bool:

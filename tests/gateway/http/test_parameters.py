@@ -11,9 +11,9 @@ from tests.gateway.servers import Gateway
 KNOWN = ["isins", "codes", "market"]
 
 
-@pytest.mark.parametrize(
-    ("names", "fault"),
-    [
+def test_a_fault_is_told_with_what_may_be_meant() -> None:
+    """A name that is nearly right is put right."""
+    for names, fault in [
         ([], None),
         (["isins", "market"], None),
         (["isin"], "isin: no such parameter; is isins meant?"),
@@ -24,13 +24,8 @@ KNOWN = ["isins", "codes", "market"]
             ["x" * 99],
             f"{'x' * 60}...: no such parameter; there are isins, codes, market",
         ),
-    ],
-)
-def test_a_fault_is_told_with_what_may_be_meant(
-    names: list[str], fault: str | None
-) -> None:
-    """A name that is nearly right is put right."""
-    assert find_fault(KNOWN, names) == fault
+    ]:
+        assert find_fault(KNOWN, names) == fault
 
 
 def test_where_there_are_none_it_is_said() -> None:
@@ -39,9 +34,9 @@ def test_where_there_are_none_it_is_said() -> None:
 
 
 @pytest.mark.redis
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_the_public_routes_refuse_them(listed: Gateway) -> None:
+    """What is ignored looks like an answer to what was asked."""
+    for path in [
         "/v1/quotes?isin=" + SAMSUNG,
         f"/v1/quotes/{SAMSUNG}?field=name",
         "/v1/instruments?markets=KOSPI",
@@ -53,21 +48,18 @@ def test_where_there_are_none_it_is_said() -> None:
         "/v1/version?x",
         "/health/live?x",
         "/health/ready?x",
-    ],
-)
-def test_the_public_routes_refuse_them(listed: Gateway, path: str) -> None:
-    """What is ignored looks like an answer to what was asked."""
-    for port in (listed, listed.operators):
-        status, body = port.get(path)
-        assert status == 400
-        name = path.partition("?")[2].partition("=")[0]
-        assert json.loads(body)["detail"].startswith(f"{name}: no such parameter")
+    ]:
+        for port in (listed, listed.operators):
+            status, body = port.get(path)
+            assert status == 400
+            name = path.partition("?")[2].partition("=")[0]
+            assert json.loads(body)["detail"].startswith(f"{name}: no such parameter")
 
 
 @pytest.mark.redis
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_the_operators_routes_refuse_them(listed: Gateway) -> None:
+    """The same there."""
+    for path in [
         "/v1/pipeline?jobs=a",
         "/v1/pipeline/windows?limits=3",
         "/v1/clients?status=stuck",
@@ -75,11 +67,8 @@ def test_the_public_routes_refuse_them(listed: Gateway, path: str) -> None:
         "/v1/settings?x",
         "/v1/counters?x",
         "/metrics?x",
-    ],
-)
-def test_the_operators_routes_refuse_them(listed: Gateway, path: str) -> None:
-    """The same there."""
-    assert listed.operators.get(path)[0] == 400
+    ]:
+        assert listed.operators.get(path)[0] == 400
 
 
 @pytest.mark.redis

@@ -56,23 +56,18 @@ def test_one_group_has_a_tag_of_its_own(traded: Gateway) -> None:
     assert traded.fetch(path, if_none_match=headers["etag"])[0] == 304
 
 
-@pytest.mark.parametrize(
-    ("key", "code", "words"),
-    [
+def test_what_has_no_figures_is_not_found(traded: Gateway) -> None:
+    """The sentence says why."""
+    for key, code, words in [
         ("group:market:KOSDAQ", "unknown_key", "has not traded yet"),
         ("group:market:X", "unknown_key", "the group of a market of no instrument"),
         ("group:a/b", "unknown_key", "groups are called group:market:NAME"),
         (SAMSUNG, "unknown_key", "a group's key begins with group:"),
-    ],
-)
-def test_what_has_no_figures_is_not_found(
-    traded: Gateway, key: str, code: str, words: str
-) -> None:
-    """The sentence says why."""
-    status, body = traded.get(f"/v1/groups/{quote(key)}")
-    problem = json.loads(body)
-    assert (status, problem["code"]) == (404, code)
-    assert words in problem["detail"]
+    ]:
+        status, body = traded.get(f"/v1/groups/{quote(key)}")
+        problem = json.loads(body)
+        assert (status, problem["code"]) == (404, code)
+        assert words in problem["detail"]
 
 
 def test_windows_have_their_groups(traded: Gateway) -> None:

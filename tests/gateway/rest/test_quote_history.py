@@ -93,22 +93,17 @@ def test_bounds_and_limits(gateway: Gateway) -> None:
     assert ask(gateway, f"?from={end_of(5)}")["next"] is None
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_a_bad_question_is_answered_with_the_field(gateway: Gateway) -> None:
+    for query in [
         *("limit=0", "limit=20001", "from=-1", "to=soon"),
         *("to=9223372036854775808", "from=253370764800001", f"from={10**30}"),
-    ],
-)
-def test_a_bad_question_is_answered_with_the_field(
-    gateway: Gateway, query: str
-) -> None:
-    status, body = gateway.get(f"/v1/quotes/{SAMSUNG}/history?{query}")
-    assert status == 400
-    assert json.loads(body)["detail"].startswith(query.partition("=")[0] + ": ")
-    if not query.startswith("limit="):
-        assert gateway.get(f"/v1/windows?{query}")[0] == 400
-    assert gateway.get(f"/v1/windows/{2**63}")[0] == 400
+    ]:
+        status, body = gateway.get(f"/v1/quotes/{SAMSUNG}/history?{query}")
+        assert status == 400
+        assert json.loads(body)["detail"].startswith(query.partition("=")[0] + ": ")
+        if not query.startswith("limit="):
+            assert gateway.get(f"/v1/windows?{query}")[0] == 400
+        assert gateway.get(f"/v1/windows/{2**63}")[0] == 400
 
 
 def test_windows_go_on_in_the_archive(gateway: Gateway) -> None:

@@ -41,9 +41,9 @@ def test_quotes_are_every_instruments_latest(listed: Gateway) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("query", "isins"),
-    [
+def test_quotes_may_be_picked(listed: Gateway) -> None:
+    """By what the list says of instruments; those that never traded are left out."""
+    for query, isins in [
         (f"isins={SAMSUNG},{NAVER}", [SAMSUNG]),
         ("codes=000660,005930", [HYNIX, SAMSUNG]),
         ("market=KOSPI", [HYNIX, SAMSUNG]),
@@ -51,68 +51,55 @@ def test_quotes_are_every_instruments_latest(listed: Gateway) -> None:
         ("sector=internet%20%26%20media", []),
         (f"isins={SAMSUNG}&market=KOSPI&sector=chips", [SAMSUNG]),
         (f"isins={SAMSUNG}&codes=000660", []),
-    ],
-)
-def test_quotes_may_be_picked(listed: Gateway, query: str, isins: list[str]) -> None:
-    """By what the list says of instruments; those that never traded are left out."""
-    assert isins_of(listed, f"/v1/quotes?{query}") == isins
+    ]:
+        assert isins_of(listed, f"/v1/quotes?{query}") == isins
 
 
-@pytest.mark.parametrize(
-    ("query", "code"),
-    [
+def test_what_cannot_be_picked_is_named(listed: Gateway) -> None:
+    """One bad key is an answer, not a gap."""
+    for query, code in [
         (f"isins={SAMSUNG},*", "bad_isin"),
         ("isins=00593", "bad_isin"),
         ("codes=1", "unknown_key"),
         ("market=NYSE", "unknown_key"),
         ("sector=", "bad_request"),
-    ],
-)
-def test_what_cannot_be_picked_is_named(listed: Gateway, query: str, code: str) -> None:
-    """One bad key is an answer, not a gap."""
-    status, body = listed.get(f"/v1/quotes?{query}")
-    assert (status, json.loads(body)["code"]) == (400, code)
+    ]:
+        status, body = listed.get(f"/v1/quotes?{query}")
+        assert (status, json.loads(body)["code"]) == (400, code)
 
 
-@pytest.mark.parametrize("key", [SAMSUNG, "005930"])
-def test_a_quote_is_the_exact_row(listed: Gateway, key: str) -> None:
+def test_a_quote_is_the_exact_row(listed: Gateway) -> None:
     """The text of its price is the one that was published."""
-    row = make_row(SAMSUNG, "199600", seq=2)
-    assert listed.get(f"/v1/quotes/{key}") == (200, row.body)
+    for key in [SAMSUNG, "005930"]:
+        row = make_row(SAMSUNG, "199600", seq=2)
+        assert listed.get(f"/v1/quotes/{key}") == (200, row.body)
 
 
-@pytest.mark.parametrize(
-    ("key", "status", "code", "words"),
-    [
+def test_a_quote_there_is_not_says_why(listed: Gateway) -> None:
+    """An instrument without trades, a bad ISIN and an unknown code are different."""
+    for key, status, code, words in [
         (NAVER, 404, "unknown_key", f"{NAVER} has not traded yet"),
         ("KR7005930004", 400, "bad_isin", "check digit is 3"),
         ("123456", 404, "unknown_key", "neither an ISIN nor the code of an instrument"),
-    ],
-)
-def test_a_quote_there_is_not_says_why(
-    listed: Gateway, key: str, status: int, code: str, words: str
-) -> None:
-    """An instrument without trades, a bad ISIN and an unknown code are different."""
-    got, body = listed.get(f"/v1/quotes/{key}")
-    error = json.loads(body)
-    assert (got, error["code"]) == (status, code)
-    assert words in error["detail"]
+    ]:
+        got, body = listed.get(f"/v1/quotes/{key}")
+        error = json.loads(body)
+        assert (got, error["code"]) == (status, code)
+        assert words in error["detail"]
 
 
-@pytest.mark.parametrize(
-    "path", ["/v1/quotes", "/v1/quotes?market=KOSPI", f"/v1/quotes/{SAMSUNG}"]
-)
-def test_who_has_an_answer_is_told_so(listed: Gateway, path: str) -> None:
+def test_who_has_an_answer_is_told_so(listed: Gateway) -> None:
     """With 304, the tag and the same headers, without a body."""
-    status, body, headers = listed.fetch(path)
-    assert (status, headers["cache-control"]) == (200, "no-cache")
-    assert "vary" not in headers
-    tag = headers["etag"]
-    for known in (tag, f'"other", W/{tag}', "*"):
-        status, body, again = listed.fetch(path, if_none_match=known)
-        assert (status, body, again["etag"].removeprefix("W/")) == (304, b"", tag)
-        assert again["cache-control"] == "no-cache"
-    assert listed.fetch(path, if_none_match='"other"')[0] == 200
+    for path in ["/v1/quotes", "/v1/quotes?market=KOSPI", f"/v1/quotes/{SAMSUNG}"]:
+        status, body, headers = listed.fetch(path)
+        assert (status, headers["cache-control"]) == (200, "no-cache")
+        assert "vary" not in headers
+        tag = headers["etag"]
+        for known in (tag, f'"other", W/{tag}', "*"):
+            status, body, again = listed.fetch(path, if_none_match=known)
+            assert (status, body, again["etag"].removeprefix("W/")) == (304, b"", tag)
+            assert again["cache-control"] == "no-cache"
+        assert listed.fetch(path, if_none_match='"other"')[0] == 200
 
 
 def test_tags_change_with_the_stream_and_the_question(

@@ -18,9 +18,9 @@ INSTRUMENTS = Instruments(
 NONE = Instruments()
 
 
-@pytest.mark.parametrize(
-    ("wish", "isins"),
-    [
+def test_what_fits_all_that_is_said() -> None:
+    """One condition more never gives more."""
+    for wish, isins in [
         (Wish(), None),
         (Wish(isins=f"{SAMSUNG},{SAMSUNG}"), {SAMSUNG}),
         (Wish(isins=""), set()),
@@ -30,16 +30,13 @@ NONE = Instruments()
         (Wish(sector="internet, media"), {NAVER}),
         (Wish(isins=f"{SAMSUNG},{NAVER}", market="KOSPI"), {SAMSUNG}),
         (Wish(codes="035420", sector="chips"), set()),
-    ],
-)
-def test_what_fits_all_that_is_said(wish: Wish, isins: set[str] | None) -> None:
-    """One condition more never gives more."""
-    assert select(wish, INSTRUMENTS) == isins
+    ]:
+        assert select(wish, INSTRUMENTS) == isins
 
 
-@pytest.mark.parametrize(
-    ("wish", "instruments", "code", "words"),
-    [
+def test_what_no_instrument_is_called_is_named() -> None:
+    """The field, the value and the rule."""
+    for wish, instruments, code, words in [
         (Wish(isins="KR7005930004"), INSTRUMENTS, "bad_isin", "check digit is 3"),
         (
             Wish(isins=",".join(make_isins(1_001))),
@@ -68,16 +65,11 @@ def test_what_fits_all_that_is_said(wish: Wish, isins: set[str] | None) -> None:
             "unknown_key",
             f"{'x' * 60}...: the sector",
         ),
-    ],
-)
-def test_what_no_instrument_is_called_is_named(
-    wish: Wish, instruments: Instruments, code: str, words: str
-) -> None:
-    """The field, the value and the rule."""
-    with pytest.raises(Problem) as caught:
-        select(wish, instruments)
-    assert (caught.value.status, caught.value.code) == (400, code)
-    assert words in str(caught.value)
+    ]:
+        with pytest.raises(Problem) as caught:
+            select(wish, instruments)
+        assert (caught.value.status, caught.value.code) == (400, code)
+        assert words in str(caught.value)
 
 
 def test_an_instrument_is_named_by_isin_or_code() -> None:
@@ -85,21 +77,16 @@ def test_an_instrument_is_named_by_isin_or_code() -> None:
     assert resolve(SAMSUNG, NONE) == resolve("005930", INSTRUMENTS) == SAMSUNG
 
 
-@pytest.mark.parametrize(
-    ("key", "instruments", "status"),
-    [
+def test_a_key_that_is_none_is_refused() -> None:
+    """A bad ISIN is the client's fault, an unknown code may be anybody's."""
+    for key, instruments, status in [
         ("KR7005930004", INSTRUMENTS, 400),
         ("005931", INSTRUMENTS, 404),
         ("005930", NONE, 404),
-    ],
-)
-def test_a_key_that_is_none_is_refused(
-    key: str, instruments: Instruments, status: int
-) -> None:
-    """A bad ISIN is the client's fault, an unknown code may be anybody's."""
-    with pytest.raises(Problem) as caught:
-        resolve(key, instruments)
-    assert caught.value.status == status
+    ]:
+        with pytest.raises(Problem) as caught:
+            resolve(key, instruments)
+        assert caught.value.status == status
 
 
 def test_wishes_have_different_names() -> None:

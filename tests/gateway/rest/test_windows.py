@@ -53,34 +53,32 @@ def test_windows_are_told_newest_first(listed: Gateway) -> None:
     assert all("data" not in window for window in bare)
 
 
-@pytest.mark.parametrize(
-    "query", ["limit=0", "limit=21", "limit=x", "from=-1", "to=soon"]
-)
-def test_a_bad_question_is_answered_with_the_field(listed: Gateway, query: str) -> None:
+def test_a_bad_question_is_answered_with_the_field(listed: Gateway) -> None:
     """Errors have one form everywhere."""
-    status, body = listed.get(f"/v1/windows?{query}")
-    error = json.loads(body)
-    assert (status, error["code"]) == (400, "bad_request")
-    assert error["detail"].startswith(query.partition("=")[0] + ": ")
+    for query in ["limit=0", "limit=21", "limit=x", "from=-1", "to=soon"]:
+        status, body = listed.get(f"/v1/windows?{query}")
+        error = json.loads(body)
+        assert (status, error["code"]) == (400, "bad_request")
+        assert error["detail"].startswith(query.partition("=")[0] + ": ")
 
 
-@pytest.mark.parametrize("end", ["latest", str(FIRST_WINDOW + 6_000)])
-def test_one_window_has_the_form_of_several(listed: Gateway, end: str) -> None:
+def test_one_window_has_the_form_of_several(listed: Gateway) -> None:
     """It is the same, however it is asked for."""
-    assert windows_of(listed, f"/v1/windows/{end}") == windows_of(
-        listed, "/v1/windows?limit=1"
-    )
-    [bare] = windows_of(listed, f"/v1/windows/{end}?rows=false")
-    assert "data" not in bare
-    assert bare["trades"] == 7
+    for end in ["latest", str(FIRST_WINDOW + 6_000)]:
+        assert windows_of(listed, f"/v1/windows/{end}") == windows_of(
+            listed, "/v1/windows?limit=1"
+        )
+        [bare] = windows_of(listed, f"/v1/windows/{end}?rows=false")
+        assert "data" not in bare
+        assert bare["trades"] == 7
 
 
-@pytest.mark.parametrize("path", ["/v1/windows", "/v1/windows/latest"])
-def test_who_has_a_window_is_told_so(listed: Gateway, path: str) -> None:
+def test_who_has_a_window_is_told_so(listed: Gateway) -> None:
     """Polling costs a line."""
-    tag = listed.fetch(path)[2]["etag"]
-    assert listed.fetch(path, if_none_match=tag)[:2] == (304, b"")
-    assert listed.fetch(f"{path}?rows=false", if_none_match=tag)[0] == 200
+    for path in ["/v1/windows", "/v1/windows/latest"]:
+        tag = listed.fetch(path)[2]["etag"]
+        assert listed.fetch(path, if_none_match=tag)[:2] == (304, b"")
+        assert listed.fetch(f"{path}?rows=false", if_none_match=tag)[0] == 200
 
 
 def test_a_window_that_is_not_kept_is_named(

@@ -44,9 +44,13 @@ async def test_windows_between_two_offsets(
     assert await window_log.until(1, 9) == published[:1]
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "limit", "wanted"),
-    [
+async def test_the_newest_windows_within_bounds(
+    window_log: WindowLog, publisher: Publisher
+) -> None:
+    """Bounds are the windows' ends, both included; newest first."""
+    for _ in range(9):
+        publisher.publish()
+    for first, last, limit, offsets in [
         (None, None, 3, [9, 8, 7]),
         (None, 5, 2, [5, 4]),
         (4, 5, 9, [5, 4]),
@@ -55,23 +59,11 @@ async def test_windows_between_two_offsets(
         (None, 1, 9, [1]),
         (None, 0, 9, []),
         (7, 5, 9, []),
-    ],
-)
-async def test_the_newest_windows_within_bounds(
-    window_log: WindowLog,
-    publisher: Publisher,
-    first: int | None,
-    last: int | None,
-    limit: int,
-    wanted: list[int],
-) -> None:
-    """Bounds are the windows' ends, both included; newest first."""
-    for _ in range(9):
-        publisher.publish()
-    from_ms = None if first is None else end_ms(first)
-    to_ms = None if last is None else end_ms(last) + (1 if last else 0)
-    found = [w async for w in window_log.newest(limit, from_ms, to_ms)]
-    assert [window.offset for window in found] == wanted
+    ]:
+        from_ms = None if first is None else end_ms(first)
+        to_ms = None if last is None else end_ms(last) + (1 if last else 0)
+        windows = [w async for w in window_log.newest(limit, from_ms, to_ms)]
+        assert [window.offset for window in windows] == offsets
 
 
 async def test_a_log_that_has_lost_its_beginning_is_searched_all_the_same(
