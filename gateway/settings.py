@@ -1,14 +1,14 @@
 """Settings of the gateway, and which values they may have."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable
 from ipaddress import ip_address
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_settings import NoDecode
 
 from gateway.trusted_proxies import check_proxies
@@ -17,9 +17,6 @@ from ingest.settings import ProcessSettings, TopicSettings
 
 MOST_FIREHOSE_RATE = 5_000
 """Most trades a second that a viewer of the firehose can be shown."""
-
-MOST_OTHER_GATEWAYS = 32
-"""Most other gateways whose clients one shows."""
 
 Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256", "EdDSA"]
 
@@ -32,6 +29,60 @@ _PORTS = {"http": 80, "https": 443}
 def _check_hours(text: str) -> str:
     MarketHours.parse(text)
     return text
+
+
+def read_origin(text: str) -> str:
+    """Return an origin as browsers send it, ``*`` as it is.
+
+    They write small letters, and no port that is the one of the scheme anyway
+    (https://html.spec.whatwg.org/#ascii-serialisation-of-an-origin). Raises ValueError
+    for what is not ``scheme://host`` or ``scheme://host:port``.
+    """
+    if text == ANY_ORIGIN:
+        return text
+    if text == "null":
+        raise ValueError(
+            "'null' is what every page without an origin sends, as one opened as a "
+            "file; serve the page, and list where it is served"
+        )
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or port == 0 or not _ORIGIN.fullmatch(text):
+        raise ValueError(
+            f"{text!r}: must be like https://example.com or http://localhost:3000, "
+            f"or {ANY_ORIGIN} for every page"
+        )
+    host = f"[{host}]" if ":" in host else host
+    suffix = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
+    return f"{parts.scheme}://{host}{suffix}"
+
+
+def _read_gateway(text: str) -> str:
+    """Return an operators' address, ``http://host:port``. Raises ValueError."""
+    try:
+        is_address = _ORIGIN.fullmatch(text) and urlsplit(text).port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise ValueError(
+            "each must be like http://10.0.0.2:8001, the operators' address of "
+            "another gateway"
+        )
+    return text
+
+
+def _separated(read: Callable[[str], str]) -> BeforeValidator:
+    """Read a list with commas in it, each part by a rule of its own."""
+
+    def split(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return {read(part.strip()) for part in value.split(",") if part.strip()}
+
+    return BeforeValidator(split)
 
 
 class AccessSettings(ProcessSettings):
@@ -92,8 +143,8 @@ class GatewaySettings(TopicSettings, AccessSettings):
     """File with the operators' token; without it, everybody at the port is an operator.
     """
 
-    other_gateways: Annotated[frozenset[str], NoDecode] = Field(
-        frozenset(), max_length=MOST_OTHER_GATEWAYS
+    other_gateways: Annotated[frozenset[str], NoDecode, _separated(_read_gateway)] = (
+        Field(frozenset(), max_length=32)
     )
     """Operators' addresses of other gateways, separated by commas: their clients are
     shown beside this one's."""
@@ -140,7 +191,9 @@ class GatewaySettings(TopicSettings, AccessSettings):
     compression: bool = False
     """Whether frames are compressed for clients that ask for it."""
 
-    allowed_origins: Annotated[frozenset[str], NoDecode] = frozenset()
+    allowed_origins: Annotated[frozenset[str], NoDecode, _separated(read_origin)] = (
+        frozenset()
+    )
     """Pages of other hosts that may stream and ask, separated by commas; ``*``: all."""
 
     max_clients: int = Field(10_000, ge=1)
@@ -197,22 +250,6 @@ class GatewaySettings(TopicSettings, AccessSettings):
             )
         return self
 
-    @field_validator("allowed_origins", mode="before")
-    @classmethod
-    def _split_origins(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        return {read_origin(text) for text in _split(value)}
-
-    @field_validator("other_gateways", mode="before")
-    @classmethod
-    def _split_gateways(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        addresses = _split(value)
-        check_gateways(addresses)
-        return addresses
-
 
 def check_operators_port(port: int, operators_port: int) -> None:
     """Raise ValueError unless operators have a port of their own; 0 is a free one."""
@@ -223,55 +260,6 @@ def check_operators_port(port: int, operators_port: int) -> None:
         )
     if operators_port and operators_port == port:
         raise ValueError(f"operators_port {operators_port}: must be another than port")
-
-
-def read_origin(text: str) -> str:
-    """Return an origin as browsers send it, ``*`` as it is.
-
-    They write small letters, and no port that is the one of the scheme anyway
-    (https://html.spec.whatwg.org/#ascii-serialisation-of-an-origin). Raises ValueError
-    for what is not ``scheme://host`` or ``scheme://host:port``.
-    """
-    if text == ANY_ORIGIN:
-        return text
-    if text == "null":
-        raise ValueError(
-            "'null' is what every page without an origin sends, as one opened as a "
-            "file; serve the page, and list where it is served"
-        )
-    try:
-        parts = urlsplit(text)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host or port == 0 or not _ORIGIN.fullmatch(text):
-        raise ValueError(
-            f"{text!r}: must be like https://example.com or http://localhost:3000, "
-            f"or {ANY_ORIGIN} for every page"
-        )
-    host = f"[{host}]" if ":" in host else host
-    is_implied = port in (None, _PORTS[parts.scheme])
-    return (
-        f"{parts.scheme}://{host}" if is_implied else f"{parts.scheme}://{host}:{port}"
-    )
-
-
-def check_gateways(addresses: Collection[str]) -> None:
-    """Raise ValueError for what is no operators' address: ``http://host:port``."""
-    for address in addresses:
-        try:
-            is_known = _ORIGIN.fullmatch(address) and urlsplit(address).port != 0
-        except ValueError:
-            is_known = False
-        if not is_known:
-            raise ValueError(
-                "each must be like http://10.0.0.2:8001, the operators' address of "
-                "another gateway"
-            )
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def is_loopback(host: str) -> bool:

@@ -1,18 +1,22 @@
-"""What Redis says of the throttle's jobs, and which of them are behind. Pure."""
+"""What Redis says of jobs and of analytics, and which of them are behind. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 
 from archive.contract.archive_state import ArchiveState
-from gateway.health.analytics_queries import QueryState
 from gateway.health.log_ends import LogEnds
 from throttle.contract.cut import Cut
-from throttle.contract.lateness import is_late
+from throttle.contract.lateness import LATE_AFTER_WINDOWS, is_late
 from throttle.contract.ledger import BatchEntry, Ledger
+from throttle.contract.tally import QueryTally, TallyBook
 from tickthrottle_client.server_memory import ServerMemory
+
+BEHIND_AFTER_MS = 60_000
+"""A query may be late by this much beside its batches: Spark starts, and catches up."""
+
+_EVERY_MS = 10_000
 
 _CUT = b"cut:"
 
@@ -41,6 +45,57 @@ class JobState:
         if self.fault is not None:
             return [self.fault]
         return [] if self.ledger is None else self.ledger.problems()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryState:
+    """One query: who runs it, how far it has read, its state and its books.
+
+    ``owner`` is None while nobody runs the analytics job; ``is_stopped``: it was told
+    to end. ``window_ms`` is how far the log's clock has come: windows that ended by
+    then are closed. ``figures`` are of Spark's state, by their names in Redis, without
+    those that are no numbers. ``fault`` says what could not be read.
+    """
+
+    product: str
+    owner: str | None
+    cut: Cut
+    window_ms: int
+    book: TallyBook | None
+    figures: Mapping[str, int] = field(default_factory=dict)
+    fault: str | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Tell whether the query was told to end."""
+        return bool(self.figures.get("stopped"))
+
+    @property
+    def problems(self) -> list[str]:
+        """Say in one sentence each what is wrong with the query's books."""
+        if self.fault is not None:
+            return [self.fault]
+        return [] if self.book is None else self.book.problems()
+
+    @property
+    def total(self) -> QueryTally:
+        """Return the books of all partitions."""
+        total = QueryTally()
+        for tally in () if self.book is None else self.book.partitions.values():
+            total.add(tally)
+        return total
+
+    def is_dead(self) -> bool:
+        """Tell whether nobody runs it, though nobody told it to end."""
+        return self.owner is None and not self.is_stopped
+
+    def is_behind(self, clock_ms: int) -> bool:
+        """Tell whether it runs and should have read more by now."""
+        if self.owner is None or self.is_stopped:
+            return False
+        every_ms = self.figures.get("every_ms", _EVERY_MS)
+        allowed_ms = BEHIND_AFTER_MS + LATE_AFTER_WINDOWS * every_ms
+        return clock_ms - self.cut.end_ms > allowed_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +173,37 @@ def decode_job(
     )
 
 
+def decode_query(
+    product: str,
+    lease: bytes | None,
+    progress: Mapping[bytes, bytes],
+    ledger: Mapping[bytes, bytes],
+    state: Mapping[bytes, bytes],
+) -> QueryState | None:
+    """Decode what Redis holds of one product, None if it was never made.
+
+    What the analytics job would not have written is a ``fault``.
+    """
+    if not progress:
+        return None
+    fault, book, cut, window_ms = None, None, Cut(0, (), ()), 0
+    try:
+        cut = Cut.from_offset(orjson.loads(progress[b"cut"]))
+        window_ms = int(progress[b"clock"])
+        book = TallyBook.decode(product, ledger)
+    except (KeyError, TypeError, ValueError) as error:
+        fault = f"analytics of {product}: {error!r}"
+    return QueryState(
+        product,
+        None if lease is None else lease.partition(b" ")[2].decode(errors="replace"),
+        cut,
+        window_ms,
+        book,
+        {n.decode(errors="replace"): int(v) for n, v in state.items() if v.isdigit()},
+        fault,
+    )
+
+
 def imbalances(jobs: Sequence[JobState]) -> list[str]:
     """Return a sentence for everything that does not balance, none if all is well."""
     return [
@@ -186,17 +272,17 @@ def starting(pipeline: PipelineState, window_ms: int) -> list[tuple[str, int | N
     A process that stands by while another one publishes is not starting.
     """
     jobs = {job.job: job for job in pipeline.jobs}
-    found: list[tuple[str, int | None]] = []
+    about_to: list[tuple[str, int | None]] = []
     for name, owner in sorted(pipeline.candidates.items()):
         job = jobs.get(name)
         if job is None:
-            found.append((name, None))
+            about_to.append((name, None))
         elif job.owner in (None, owner) and (
             job.owner is None
             or is_behind(job, pipeline.jobs, pipeline.clock_ms, window_ms)
         ):
-            found.append((name, job.cut.end_ms))
-    return found
+            about_to.append((name, job.cut.end_ms))
+    return about_to
 
 
 def left_behind(
@@ -225,9 +311,8 @@ def _counted_by_reading(job: JobState, partition: int) -> int | None:
 
 def _decode_stages(stages: Mapping[bytes, bytes]) -> dict[str, int]:
     """Return a batch's times; what is no number of milliseconds is left out."""
-    times_ms: dict[str, Any] = {}
-    for name, value in stages.items():
-        text = value.decode(errors="replace")
-        if name.endswith(b"_ms") and text.isascii() and text.isdigit():
-            times_ms[name.decode()] = int(text)
-    return times_ms
+    return {
+        name.decode(): int(value)
+        for name, value in stages.items()
+        if name.endswith(b"_ms") and value.isdigit()
+    }

@@ -12,8 +12,14 @@ from redis.asyncio.client import Pipeline
 from redis.exceptions import NoPermissionError, RedisError
 
 from archive.contract.archive_state import decode_archives
-from gateway.health.analytics_queries import QueryState, decode_query
-from gateway.health.jobs import JobState, PipelineState, decode_job, job_names
+from gateway.health.jobs import (
+    JobState,
+    PipelineState,
+    QueryState,
+    decode_job,
+    decode_query,
+    job_names,
+)
 from gateway.health.kafka_ends import KafkaEndsReader
 from gateway.health.log_ends import LogEnds, decode_redis_ends
 from gateway.health.shared_answer import FRESH_S, SharedAnswer
@@ -30,6 +36,8 @@ ANSWER_S = 1.0
 
 # The lease, and three hashes of each product.
 _ASKED = 1 + 3 * len(PRODUCTS)
+
+_Hash = Mapping[bytes, bytes]
 
 NO_ANSWER = f"no answer within {ANSWER_S:g} s"
 
@@ -126,31 +134,23 @@ class PipelineReader:
             return ServerMemory.decode(await self._redis.info())
         return None
 
-    async def _ask_first(
-        self,
-    ) -> tuple[
-        int, Mapping[bytes, bytes], Mapping[bytes, bytes], Mapping[bytes, bytes]
-    ]:
+    async def _ask_first(self) -> tuple[int, _Hash, _Hash, _Hash]:
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.time()
             pipe.hgetall(self._keys.meta)
             pipe.hgetall(info_key(self._keys.namespace))
             pipe.hgetall(OtherKeys(self._keys.namespace).archives)
-            (seconds, micros), meta, *others = await pipe.execute()
-        log_fields, archives = others
+            (seconds, micros), meta, log_fields, archives = await pipe.execute()
         return seconds * 1_000 + micros // 1_000, meta, log_fields, archives
 
     def _no_log(self, jobs: tuple[JobState, ...]) -> str:
         problem = no_log(self._keys.namespace)
-        log_ids = sorted({job.log_id for job in jobs if job.log_id is not None})
-        if not log_ids:
-            return problem
-        return f"{problem}; jobs read {', '.join(log_ids)}: see TICKTHROTTLE_TRADE_LOG"
+        log_ids = ", ".join(sorted({job.log_id for job in jobs if job.log_id}))
+        rest = f"; jobs read {log_ids}: see TICKTHROTTLE_TRADE_LOG"
+        return problem + (rest if log_ids else "")
 
 
-def _decode_queries(
-    lease: bytes | None, *hashes: Mapping[bytes, bytes]
-) -> tuple[QueryState, ...]:
+def _decode_queries(lease: bytes | None, *hashes: _Hash) -> tuple[QueryState, ...]:
     states = (
         decode_query(product, lease, *hashes[3 * n : 3 * n + 3])
         for n, product in enumerate(PRODUCTS)

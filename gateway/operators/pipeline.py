@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields
 
-from gateway.health.analytics_queries import QueryState
-from gateway.health.jobs import JobState, PipelineState, is_retired, lag
+from gateway.health.jobs import JobState, PipelineState, QueryState, is_retired, lag
 from gateway.health.log_ends import LogEnds, PartitionEnd
 from gateway.operators.operators_schemas import (
     ArchiveAnswer,

@@ -60,8 +60,7 @@ class WindowLog:
         """
         top = until
         if until is None:
-            until = await self._last_until(end_ms)
-            if until is None:
+            if (until := await self._last_until(end_ms)) is None:
                 return []
             top = until + REACH
         entries: Any = await self._redis.xrevrange(
@@ -92,9 +91,8 @@ class WindowLog:
             )
             for entry in entries:
                 window = self._decode(entry)
-                if (from_ms is None or window.window >= from_ms) and (
-                    to_ms is None or window.window <= to_ms
-                ):
+                is_late_enough = from_ms is None or window.window >= from_ms
+                if is_late_enough and (to_ms is None or window.window <= to_ms):
                     yield window
             if len(entries) < count:
                 return

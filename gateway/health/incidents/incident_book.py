@@ -96,16 +96,15 @@ class IncidentBook:
 
     def incidents(self) -> list[Incident]:
         """Return all of them: those that last first, each kind newest first."""
-        lasting = [one.incident for one in self._open.values()]
-        lasting.sort(key=lambda one: one.since_ms, reverse=True)
-        ended = sorted(self._ended, key=lambda one: one.until_ms or 0, reverse=True)
-        return lasting + ended
+        lasting = [entry.incident for entry in self._open.values()]
+        lasting.sort(key=lambda incident: incident.since_ms, reverse=True)
+        return lasting + sorted(self._ended, key=_end_ms, reverse=True)
 
     def note(self, incident_id: str, text: str) -> bool:
         """Write down what was done; False if there is no such incident."""
-        for one in self._open.values():
-            if one.incident.id == incident_id:
-                one.incident = replace(one.incident, note=text)
+        for entry in self._open.values():
+            if entry.incident.id == incident_id:
+                entry.incident = replace(entry.incident, note=text)
                 return True
         for place, incident in enumerate(self._ended):
             if incident.id == incident_id:
@@ -113,53 +112,40 @@ class IncidentBook:
                 return True
         return False
 
-    def _see(self, key: tuple[str, str | None], found: Finding, now_ms: int) -> None:
-        known = self._open.get(key)
-        if known is None:
-            since_ms = now_ms if found.since_ms is None else found.since_ms
-            incident_id = f"{found.code}-{since_ms}-{self._number}"
+    def _see(self, key: tuple[str, str | None], finding: Finding, now_ms: int) -> None:
+        entry = self._open.get(key)
+        if entry is None:
+            since_ms = now_ms if finding.since_ms is None else finding.since_ms
+            incident_id = f"{finding.code}-{since_ms}-{self._number}"
             self._number += 1
-            self._open[key] = _Open(
-                Incident(
-                    incident_id,
-                    found.code,
-                    found.level,
-                    found.stage,
-                    found.text,
-                    _cut(found.detail),
-                    found.job,
-                    since_ms,
-                    None,
-                    1,
-                    "",
-                )
+            detail = None if finding.detail is None else finding.detail[:_DETAIL_CHARS]
+            of_it = finding.code, finding.level, finding.stage, finding.text, detail
+            incident = Incident(
+                *(incident_id, *of_it, finding.job), since_ms, None, times=1, note=""
             )
+            self._open[key] = _Open(incident)
             return
-        incident = known.incident
-        known.incident = replace(
+        incident = entry.incident
+        entry.incident = replace(
             incident,
             # As bad as it has been at worst.
-            level="bad" if "bad" in (found.level, incident.level) else "warn",
-            times=incident.times + (known.gone_ms is not None),
+            level="bad" if "bad" in (finding.level, incident.level) else "warn",
+            times=incident.times + (entry.gone_ms is not None),
         )
-        known.gone_ms = None
+        entry.gone_ms = None
 
     def _miss(self, key: tuple[str, str | None], now_ms: int) -> None:
-        known = self._open[key]
-        if known.gone_ms is None:
-            known.gone_ms = now_ms
-        elif now_ms - known.gone_ms >= SETTLE_MS:
+        entry = self._open[key]
+        if entry.gone_ms is None:
+            entry.gone_ms = now_ms
+        elif now_ms - entry.gone_ms >= SETTLE_MS:
             del self._open[key]
-            self._ended.append(replace(known.incident, until_ms=known.gone_ms))
+            self._ended.append(replace(entry.incident, until_ms=entry.gone_ms))
 
     def _forget(self, now_ms: int) -> None:
-        def end_ms(incident: Incident) -> int:
-            return incident.until_ms or 0
-
-        young = [one for one in self._ended if end_ms(one) > now_ms - KEPT_MS]
+        young = [one for one in self._ended if _end_ms(one) > now_ms - KEPT_MS]
         room = max(0, KEPT - len(self._open))
-        young.sort(key=end_ms)
-        self._ended = young[len(young) - room :] if len(young) > room else young
+        self._ended = sorted(young, key=_end_ms)[max(0, len(young) - room) :]
 
 
 def _is_incident(finding: Finding) -> bool:
@@ -168,5 +154,5 @@ def _is_incident(finding: Finding) -> bool:
     return finding.level in ("warn", "bad") and not is_closed
 
 
-def _cut(text: str | None) -> str | None:
-    return None if text is None else text[:_DETAIL_CHARS]
+def _end_ms(incident: Incident) -> int:
+    return incident.until_ms or 0

@@ -10,8 +10,8 @@ from gateway.health.kafka_ends import KAFKA_ANSWER_S, no_broker
 from gateway.health.log_ends import PartitionEnd, decode_redis_ends
 from gateway.operators.firehose.firehose_sample import LogEntry, LogPiece, share_out
 from gateway.upstream.trade_tail import (
-    LogUnread,
     AskedTopic,
+    LogUnread,
     answering_redis,
     ends_of,
     read_info,

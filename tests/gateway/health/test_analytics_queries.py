@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import orjson
 
-from gateway.health.analytics_queries import (
+from gateway.health.jobs import (
     BEHIND_AFTER_MS,
     QueryState,
     decode_query,
