@@ -65,28 +65,24 @@ class GatewayApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or a WebSocket for as long as it lasts."""
+        # The socket's own address, whatever the request says of itself.
+        server = scope.get("server")
+        is_operators = server is not None and server[1] == self.operators_port
         if scope["type"] == "websocket":
-            reason = self._misled(scope)
-            if reason is not None:
+            access, refusal = self._backend.access, None
+            if is_operators:
+                refusal = access.refusal("GET", Headers(scope=scope))
+            if refusal is not None:
                 await receive()
-                await refuse(problem(403, "not_allowed", reason), scope, receive, send)
+                answer = problem(403, "not_allowed", refusal)
+                await refuse(answer, scope, receive, send)
                 return
             await self._stream(scope, receive, send)
             return
         if scope["type"] == "http":
             await self._backend.stream.hub.served()
-        app = self._operators if self._is_operators(scope) else self._public
+        app = self._operators if is_operators else self._public
         await app(scope, receive, send)
-
-    def _is_operators(self, scope: Scope) -> bool:
-        # The socket's own address, whatever the request says of itself.
-        server = scope.get("server")
-        return server is not None and server[1] == self.operators_port
-
-    def _misled(self, scope: Scope) -> str | None:
-        if not self._is_operators(scope):
-            return None
-        return self._backend.access.refusal("GET", Headers(scope=scope))
 
     @asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
@@ -122,7 +118,7 @@ def create_public_app(backend: Backend, firehose: Firehose) -> FastAPI:
     app = _create_app("tickthrottle", for_operators=False)
     _include_public(app, backend, for_operators=False)
     _add_page(app, "/", "index.html")
-    settings = backend.settings
+    settings, seat = backend.settings, backend.seat
     if settings.firehose_public:
         _add_firehose(app, backend, firehose, None)
     _bound(app, backend)
@@ -130,10 +126,8 @@ def create_public_app(backend: Backend, firehose: Firehose) -> FastAPI:
         RequestBudget,
         rate_per_s=settings.requests_per_second,
         budgets=Budgets(
-            settings.requests_per_second,
-            settings.request_burst,
-            backend.seat.request_moments,
-            backend.seat.key,
+            *(settings.requests_per_second, settings.request_burst),
+            *(seat.request_moments, seat.key),
         ),
         counters=backend.stream.counters,
         turns=backend.stream.hub.turns,

@@ -36,9 +36,8 @@ class Backend:
         bounds: Bounds = BOUNDS,
     ) -> None:
         self.settings, self.bounds = settings, bounds
-        self.seat = seat = seat or take_seat(
-            len(CounterTotals.NAMES), name=str(os.getpid())
-        )
+        width, name = len(CounterTotals.NAMES), str(os.getpid())
+        self.seat = seat = seat or take_seat(width, name=name)
         self.access = OperatorAccess(read_operators_token(settings))
         self.in_flight = BytesInFlight(bounds.answer_bytes)
         self.stream = LiveStream(settings, seat, bounds)
@@ -61,7 +60,7 @@ class Backend:
             ("history", self.stores.filler.run()),
             ("garbage", garbage.run()),
         ]
-        tasks = {name: asyncio.create_task(one, name=name) for name, one in work}
+        tasks = {name: asyncio.create_task(run, name=name) for name, run in work}
         for task in tasks.values():
             task.add_done_callback(on_end)
         try:

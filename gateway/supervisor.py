@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -74,14 +74,11 @@ class WorkerProcess:
     """A worker that runs, or begins again at ``due_s``; ``deaths`` without a pause."""
 
     post: Post
+    pulse: Pulse
     process: BaseProcess | None = None
     began_s: float = 0.0
     due_s: float = 0.0
     deaths: int = 0
-    pulse: Pulse = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.pulse = Pulse(self.post.seat)
 
     def begin(self, now_s: float) -> None:
         """Start the process."""
@@ -95,11 +92,9 @@ class WorkerProcess:
 
     def kill_if_frozen(self) -> None:
         """Look at its pulse; a process that stands still dies at once."""
-        process = self.process
+        process, worker = self.process, self.post.seat.worker
         if process is not None and self.pulse.look():
-            log.error(
-                "worker frozen, killed", worker=self.post.seat.worker, pid=process.pid
-            )
+            log.error("worker frozen, killed", worker=worker, pid=process.pid)
             process.kill()
 
     def end(self, now_s: float) -> None:
@@ -138,12 +133,9 @@ def run_workers(settings: GatewaySettings, prepare: Prepare) -> None:
             check_files(settings)
             public, operators = bind(settings)
             stack.enter_context(operators)
-            settings = settings.model_copy(
-                update={
-                    "port": public.getsockname()[1],
-                    "operators_port": operators.getsockname()[1],
-                }
-            )
+            ports = public.getsockname()[1], operators.getsockname()[1]
+            update = {"port": ports[0], "operators_port": ports[1]}
+            settings = settings.model_copy(update=update)
             if HAS_OWN_SOCKETS:
                 # Nobody else has it. From now on it is kept, and never listened at.
                 public.close()
@@ -152,23 +144,19 @@ def run_workers(settings: GatewaySettings, prepare: Prepare) -> None:
         except (PortTaken, ValueError) as error:
             raise GatewayFailed(str(error)) from error
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        settings = _share_metrics(settings, folder)
+        if settings.metrics_dir is None:
+            # Where each can show the metrics of all.
+            metrics = folder / "metrics"
+            metrics.mkdir()
+            settings = settings.model_copy(update={"metrics_dir": metrics})
         wakes = stack.enter_context(_stop_signals())
         first = take_seat(len(CounterTotals.NAMES), settings.workers, _spawn.RawArray)
         shared = None if HAS_OWN_SOCKETS else public
-        workers = [
-            WorkerProcess(
-                Post(
-                    settings,
-                    replace(first, worker=number, name=f"{os.getpid()}-{number}"),
-                    folder,
-                    shared,
-                    operators,
-                    prepare,
-                )
-            )
-            for number in range(settings.workers)
-        ]
+        workers = []
+        for number in range(settings.workers):
+            seat = replace(first, worker=number, name=f"{os.getpid()}-{number}")
+            post = Post(settings, seat, folder, shared, operators, prepare)
+            workers.append(WorkerProcess(post, Pulse(seat)))
         log.info(
             "gateway listening",
             url=url_of(public),
@@ -206,9 +194,8 @@ def clear(seat: Seat) -> None:
         for cell in range(first, first + Tally.WIDTH):
             counts[cell] = 0
     width, counters = len(CounterTotals.NAMES), seat.counters
-    for number in range(width):
-        cell = seat.worker * width + number
-        counters[seat.workers * width + number] += counters[cell]
+    for cell in range(seat.worker * width, (seat.worker + 1) * width):
+        counters[seat.workers * width + cell % width] += counters[cell]
         counters[cell] = 0
 
 
@@ -244,15 +231,6 @@ def _stop(workers: list[WorkerProcess]) -> None:
             log.error("worker killed", worker=process.name, pid=process.pid)
             process.kill()
             process.join()
-
-
-def _share_metrics(settings: GatewaySettings, folder: Path) -> GatewaySettings:
-    """Have the workers keep their metrics where each can show those of all."""
-    if settings.metrics_dir is not None:
-        return settings
-    metrics = folder / "metrics"
-    metrics.mkdir()
-    return settings.model_copy(update={"metrics_dir": metrics})
 
 
 @contextmanager

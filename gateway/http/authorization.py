@@ -84,10 +84,9 @@ class Caller:
     def check_every_moment_allowed(self) -> None:
         """Return if prices may be had as often as they change. Raises Problem."""
         if self.paced is not None:
-            rule = (
-                f"your token allows one price of an instrument in {self.interval_ms} ms"
-            )
-            raise Problem(403, "not_allowed", f"this changes with every trade; {rule}")
+            rule = f"one price of an instrument in {self.interval_ms} ms"
+            detail = f"this changes with every trade; your token allows {rule}"
+            raise Problem(403, "not_allowed", detail)
 
 
 Permit = Callable[[Request], Caller]

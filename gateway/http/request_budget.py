@@ -42,12 +42,9 @@ class RequestBudget:
             wait_ms = self._budgets.take(address, time.monotonic())
             if wait_ms:
                 self._counters.requests_rate_limited += 1
-                refusal = problem(
-                    429,
-                    "rate_limited",
-                    f"more than {self._rate_per_s:g} requests a second of an address",
-                    {"Retry-After": str(ceil(wait_ms / 1_000))},
-                )
+                rule = f"more than {self._rate_per_s:g} requests a second of an address"
+                later = {"Retry-After": str(ceil(wait_ms / 1_000))}
+                refusal = problem(429, "rate_limited", rule, later)
                 await refusal(scope, receive, send)
                 return
             if self._turns is not None:

@@ -99,25 +99,24 @@ async def read_letters(
     if job is not None and not jobs:
         return None
     stacks = [stack for name in jobs for stack in _stacks(name, meta, keys, reason)]
-    least_ms, wanted = None, stacks
-    while wanted and sum(stack.scanned for stack in stacks) < MOST_SCANNED:
-        piece = max(1, min(PIECE // len(wanted), PIECE if reason else limit))
+    open_stacks, letters = stacks, newest(stacks, limit)
+    while open_stacks and sum(stack.scanned for stack in stacks) < MOST_SCANNED:
+        piece = max(1, min(PIECE // len(open_stacks), PIECE if reason else limit))
         async with redis.pipeline(transaction=False) as pipe:
-            for stack in wanted:
+            for stack in open_stacks:
                 pipe.xrevrange(stack.key, stack.below, "-", count=piece)
-            for stack, entries in zip(wanted, await pipe.execute(), strict=True):
+            for stack, entries in zip(open_stacks, await pipe.execute(), strict=True):
                 stack.take(entries, piece)
         letters = newest(stacks, limit)
         least_ms = letters[-1].appended_ms if len(letters) == limit else None
-        wanted = [stack for stack in stacks if stack.may_be_wanted(limit, least_ms)]
-    letters = newest(stacks, limit)
+        open_stacks = [s for s in stacks if s.may_be_wanted(limit, least_ms)]
     books = await _books(redis, keys, jobs)
     return LettersAnswer(
         len(letters),
         books.refused,
         books.unkept,
         sum(stack.scanned for stack in stacks),
-        not wanted,
+        not open_stacks,
         letters,
     )
 
@@ -127,7 +126,7 @@ async def _books(redis: Redis, keys: Keys, jobs: Sequence[str]) -> Books:
         for job in jobs:
             pipe.hgetall(keys.ledger(job))
         stored = await pipe.execute()
-    ledgers = (Ledger.decode(*one) for one in zip(jobs, stored, strict=True))
+    ledgers = map(Ledger.decode, jobs, stored)
     return add_up(ledger.total for ledger in ledgers if ledger is not None)
 
 

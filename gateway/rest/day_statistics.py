@@ -1,6 +1,7 @@
 """What is said of an instrument's day: with its quote, and in a list of all. Pure."""
 
 import re
+from contextlib import suppress
 from decimal import Decimal
 from operator import is_
 from typing import Any
@@ -43,9 +44,8 @@ def encode_day(
     if shown is None:
         return b"null"
     fields = {k: v for k, v in shown.to_object().items() if k not in LEFT_OUT}
-    if of_bar is None or of_bar.start_ms != shown.start_ms:
-        fields["end"] = None
-    else:
+    fields["end"] = None
+    if of_bar is not None and of_bar.start_ms == shown.start_ms:
         fields["end"] = of_bar.end_ms
     close = shown.close
     session = None if regular is None else _day_so_far(regular)
@@ -107,17 +107,12 @@ def encode_prices(day: DayBar) -> bytes:
 def _change(close: Decimal | None, entry: InstrumentEntry | None) -> dict[str, Any]:
     close_before = None if entry is None else entry.prev_close
     before = None if close_before is None else Decimal(close_before)
-    if not before:
-        return {"prev_close": None, "change": None, "percent": None}
-    if close is None:
-        return {"prev_close": number(before), "change": None, "percent": None}
-    try:
-        percent = number(change_percent(before, close))
-    except ArithmeticError:
-        # A rate of more than 28 digits is none that anybody could read.
-        percent = None
-    return {
-        "prev_close": number(before),
-        "change": number(subtract(close, before)),
-        "percent": percent,
-    }
+    change: dict[str, Any] = {"prev_close": None, "change": None, "percent": None}
+    if before:
+        change["prev_close"] = number(before)
+        if close is not None:
+            change["change"] = number(subtract(close, before))
+            # A rate of more than 28 digits is none that anybody could read.
+            with suppress(ArithmeticError):
+                change["percent"] = number(change_percent(before, close))
+    return change

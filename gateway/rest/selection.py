@@ -16,6 +16,9 @@ MOST_NAMED = 1_000
 """This many instruments one parameter may name."""
 
 
+NO_CODES = "codes are not known here; ask by ISIN"
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What a request asks for, as it was written; None is what it does not say."""
@@ -44,13 +47,11 @@ def select(wish: Wish, instruments: Instruments) -> frozenset[str] | None:
         names = _split("isins", wish.isins)
         sets.append(frozenset(instruments.isin_of(n) or check_isin(n) for n in names))
     if wish.codes is not None:
-        sets.append(
-            frozenset(_find_code(c, instruments) for c in _split("codes", wish.codes))
-        )
-    if wish.market is not None:
-        sets.append(_find_members("market", wish.market, instruments))
-    if wish.sector is not None:
-        sets.append(_find_members("sector", wish.sector, instruments))
+        codes = _split("codes", wish.codes)
+        sets.append(frozenset(_find_code(code, instruments) for code in codes))
+    for field, name in (("market", wish.market), ("sector", wish.sector)):
+        if name is not None:
+            sets.append(_find_members(field, name, instruments))
     return frozenset.intersection(*sets) if sets else None
 
 
@@ -82,10 +83,8 @@ def resolve(key: str, instruments: Instruments) -> str:
         return check_isin(key)
     isin = instruments.isin_of(key)
     if isin is None:
-        rule = (
-            _without(instruments, "codes")
-            or "neither an ISIN nor the code of an instrument"
-        )
+        rule = "neither an ISIN nor the code of an instrument"
+        rule = rule if len(instruments) else NO_CODES
         raise Problem(404, "unknown_key", f"{shorten(key)}: {rule}")
     return isin
 
@@ -94,21 +93,20 @@ def check_isin(text: str) -> str:
     """Return ``text`` if it is an ISIN. Raises Problem."""
     rejection = check_key(text)
     if text == ALL:
-        raise Problem(
-            400, "bad_isin", f"{ALL}: leave isins out to get every instrument"
-        )
-    if has_members(text):
-        detail = f"{shorten(text)}: is no ISIN; ask with market= or sector="
-        raise Problem(400, "bad_isin", detail)
-    if rejection is not None:
-        raise Problem(400, "bad_isin", f"{shorten(text)}: {rejection.message}")
-    return text
+        rule = "leave isins out to get every instrument"
+    elif has_members(text):
+        rule = "is no ISIN; ask with market= or sector="
+    elif rejection is not None:
+        rule = rejection.message
+    else:
+        return text
+    raise Problem(400, "bad_isin", f"{shorten(text)}: {rule}")
 
 
 def _find_code(code: str, instruments: Instruments) -> str:
     isin = instruments.isin_of(code)
     if isin is None:
-        rule = _without(instruments, "codes") or "the code of no instrument"
+        rule = "the code of no instrument" if len(instruments) else NO_CODES
         raise Problem(400, "unknown_key", f"codes: {shorten(code)}: {rule}")
     return isin
 
@@ -122,8 +120,3 @@ def _find_members(field: str, name: str, instruments: Instruments) -> frozenset[
         rule = refusal or f"the {field} of no instrument"
         raise Problem(400, code, f"{field}: {shorten(name)}: {rule}")
     return isins
-
-
-def _without(instruments: Instruments, what: str) -> str | None:
-    """Say why nothing can be found here at all, None if something can."""
-    return None if len(instruments) else f"{what} are not known here; ask by ISIN"

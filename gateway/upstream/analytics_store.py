@@ -1,6 +1,6 @@
 """Reads movers, bursts, moves and days: what the analytics job keeps beside bars."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from redis.asyncio import Redis
@@ -32,23 +32,16 @@ class AnalyticsStore:
 
     async def movers(self) -> bytes | None:
         """Return the newest lists as clients get them, None if there are none."""
-        found: Any = await self._redis.get(self._keys.movers)
-        return None if found is None else bytes(found)
+        lists: Any = await self._redis.get(self._keys.movers)
+        return None if lists is None else bytes(lists)
 
     async def bursts(self, limit: int) -> list[bytes]:
         """Return the newest bursts as clients get them, newest first."""
-        return await self._newest(
-            self._keys.bursts,
-            b"burst",
-            limit,
-            lambda line: TradingBurst.decode(line).body(),
-        )
+        return await self._newest(self._keys.bursts, b"burst", limit, TradingBurst)
 
     async def moves(self, limit: int) -> list[bytes]:
         """Return the newest moves as clients get them, newest first."""
-        return await self._newest(
-            self._keys.moves, b"move", limit, lambda line: Move.decode(line).body()
-        )
+        return await self._newest(self._keys.moves, b"move", limit, Move)
 
     async def days_version(self) -> str | None:
         """Name the state of the days: while it is the same, so are they.
@@ -76,20 +69,20 @@ class AnalyticsStore:
         return days
 
     def _day(self, isin: str, line: bytes) -> DayBar:
-        known = self._days.get(isin)
-        if known is not None and known[0] == line:
-            return known[1]
+        before = self._days.get(isin)
+        if before is not None and before[0] == line:
+            return before[1]
         day = DayBar.decode(isin, line)
-        if len(self._days) < MOST_DAYS_KNOWN or known is not None:
+        if len(self._days) < MOST_DAYS_KNOWN or before is not None:
             self._days[isin] = line, day
         return day
 
     async def _newest(
-        self, stream: str, field: bytes, limit: int, encode: Callable[[bytes], bytes]
+        self, stream: str, field: bytes, limit: int, kind: type[TradingBurst | Move]
     ) -> list[bytes]:
         entries: Any = await self._redis.xrevrange(stream, count=limit)
         try:
-            bodies = (encode(fields[field]) for _, fields in entries)
+            bodies = (kind.decode(fields[field]).body() for _, fields in entries)
             return [body async for body in in_slices(bodies)]
         except KeyError as error:
             raise ValueError(f"an entry of {stream} has no {error}") from None

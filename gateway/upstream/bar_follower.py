@@ -20,7 +20,7 @@ from gateway.stream.bars.bar_desk import BarDesk, BarRequest, Watcher
 from gateway.stream.bars.bar_folder import BarFolder, Wants, closed_day, row_of
 from gateway.stream.bars.bar_update import BarKeySet, BarPosition, BarRow, BarUpdate
 from gateway.stream.counters import Counters
-from gateway.upstream.bar_store import BarProgress, BarStore
+from gateway.upstream.bar_store import PRODUCT, BarProgress, BarStore
 from gateway.upstream.redis_client import confirm_subscription
 from ingest.process.outage_reasons import OutageReasons
 from ingest.process.redis_fault import in_words
@@ -28,8 +28,6 @@ from ingest.redis_keys import AnalyticsKeys
 from throttle.contract.bar_intervals import DAY, DayBar
 from throttle.contract.bars import Bar, BarsUpdate
 from tickthrottle_client.tick_v1 import ALL
-
-PRODUCT = "bars"
 
 POLL_S = 0.1
 """How long one look for a message lasts; a request for a snapshot waits as long."""
@@ -110,8 +108,7 @@ class BarFollower:
 
     async def _follow(self) -> None:
         """Subscribe, load, apply messages; return when nobody watches any more."""
-        pubsub = self._redis.pubsub()
-        serving: list[asyncio.Task[None]] = []
+        pubsub, serving = self._redis.pubsub(), list[asyncio.Task[None]]()
         try:
             # Subscribe before reading state: an overlap is harmless, a gap is not.
             await pubsub.subscribe(self._keys.updates(PRODUCT))
@@ -121,9 +118,9 @@ class BarFollower:
                 log.info("bars restored", sequence=self.position.sequence)
                 self._failures = 0
                 self._reasons.end()
-            # Nobody who watches already waits for what is read for others.
-            serving += [asyncio.create_task(self._serve(is_light=True))]
-            serving += [asyncio.create_task(self._serve(is_light=False))]
+            for is_light in (True, False):
+                # Nobody who watches already waits for what is read for others.
+                serving.append(asyncio.create_task(self._serve(is_light=is_light)))
             heard_s = watched_s = time.monotonic()
             while True:
                 message = await pubsub.get_message(
@@ -159,10 +156,8 @@ class BarFollower:
             return
         self._counters.bar_reloads += 1
         self._forget()
-        self._folder = BarFolder(
-            progress.bars_ms, progress.calendars, progress.clock_ms
-        )
         self._clock_ms = progress.clock_ms
+        self._folder = BarFolder(progress.bars_ms, progress.calendars, self._clock_ms)
         self._kept_from = progress.position
         if self._is_new:
             self._desk.position = progress.position
@@ -263,7 +258,9 @@ class BarFollower:
             for interval, isin in request.keys
             if interval == DAY and isin != ALL and request.last == 1
         ]
-        rows = await self._days_of(newest_days, progress)
+        # The newest days are kept by the job as they are.
+        days = await self._store.days(newest_days)
+        rows = self._day_rows(days, progress)
         for interval, isin in request.keys:
             if not request.watcher.key_set.keys:
                 # Gone meanwhile.
@@ -271,16 +268,11 @@ class BarFollower:
             if isin == ALL:
                 rows += await self._of_all(interval, progress)
             elif interval != DAY or request.last > 1:
-                rows += await self._of_instrument(
-                    interval, isin, request.last, progress
-                )
+                last = request.last
+                rows += await self._of_instrument(interval, isin, last, progress)
         return rows, False
 
-    async def _days_of(
-        self, isins: Sequence[str], progress: BarProgress
-    ) -> list[BarRow]:
-        """Return the newest days, which the job keeps as they are."""
-        days = await self._store.days(isins)
+    def _day_rows(self, days: Sequence[DayBar], progress: BarProgress) -> list[BarRow]:
         self._folder.note_days(days)
         return [row_of(DAY, closed_day(day, progress.clock_ms)) for day in days]
 
@@ -294,18 +286,15 @@ class BarFollower:
 
     async def _of_all(self, interval: str, progress: BarProgress) -> list[BarRow]:
         """Return every instrument's newest bar; read once for all who ask at a time."""
-        known, position = self._whole.get(interval), self.position
-        if known is None or known[0] != position:
+        whole, position = self._whole.get(interval), self.position
+        if whole is None or whole[0] != position:
             rows = await self._read_all(interval, progress)
-            self._whole[interval] = known = position, rows
-        return known[1]
+            self._whole[interval] = whole = position, rows
+        return whole[1]
 
     async def _read_all(self, interval: str, progress: BarProgress) -> list[BarRow]:
         if interval == DAY:
-            days = await self._store.days()
-            self._folder.note_days(days)
-            bars = [closed_day(day, progress.clock_ms) for day in days]
-            return [row_of(DAY, bar) for bar in bars]
+            return self._day_rows(await self._store.days(), progress)
         newest = await self._store.newest()
         folder = BarFolder(progress.bars_ms, progress.calendars)
 
@@ -329,13 +318,8 @@ class BarFollower:
             days |= {i: DayBar.decode(i, line) async for i, line in lines}
         key_set = BarKeySet(request.keys)
         folder = BarFolder(self._folder.bars_ms, self._folder.calendars)
-        return await self._rows(
-            tuple(bars.values()),
-            tuple(days.values()),
-            self._clock_ms,
-            key_set.wants,
-            folder,
-        )
+        changed = tuple(bars.values()), tuple(days.values())
+        return await self._rows(*changed, self._clock_ms, key_set.wants, folder)
 
     def _has_kept(self, since: BarPosition) -> bool:
         here, first = self.position, self._kept_from

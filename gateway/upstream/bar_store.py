@@ -78,18 +78,16 @@ class BarStore:
 
     async def days(self, isins: Sequence[str] | None = None) -> list[DayBar]:
         """Return the newest day of some instruments, of all without a name."""
-        found: Mapping[str, bytes]
+        lines: Any = []
         if isins is None:
-            lines: Any = await self._redis.hgetall(self._keys.days)
-            every = {isin.decode(): lines[isin] for isin in sorted(lines)}
-            found = {isin: every[isin] for isin in every if not is_series(isin)}
-        else:
-            values: Any = []
-            if isins:
-                values = await self._redis.hmget(self._keys.days, list(isins))
-            pairs = zip(isins, values, strict=True)
-            found = {isin: line for isin, line in pairs if line is not None}
-        days = (DayBar.decode(isin, line) for isin, line in found.items())
+            stored: Any = await self._redis.hgetall(self._keys.days)
+            texts = {isin.decode(): line for isin, line in stored.items()}
+            isins = sorted(isin for isin in texts if not is_series(isin))
+            lines = [texts[isin] for isin in isins]
+        elif isins:
+            lines = await self._redis.hmget(self._keys.days, list(isins))
+        pairs = zip(isins, lines, strict=True)
+        days = (DayBar.decode(isin, line) for isin, line in pairs if line is not None)
         return [day async for day in in_slices(days)]
 
     async def parts(self, spans: Sequence[BarSpan]) -> list[list[Bar]]:

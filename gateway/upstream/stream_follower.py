@@ -57,12 +57,7 @@ class StreamFollower:
     """
 
     def __init__(
-        self,
-        redis: Redis,
-        keys: Keys,
-        board: Board,
-        hub: Hub,
-        counters: Counters,
+        self, redis: Redis, keys: Keys, board: Board, hub: Hub, counters: Counters
     ) -> None:
         self._redis = redis
         self._keys = keys
@@ -90,7 +85,7 @@ class StreamFollower:
 
         None while nobody has looked: clients are told of no silence until then.
         """
-        self._told = "live"
+        self._status = "live"
         self.listeners: list[UpdateListener] = []
 
     def silence_s(self, now_s: float) -> float | None:
@@ -218,14 +213,12 @@ class StreamFollower:
     async def _reload(self) -> None:
         """Read the whole stored state; tell clients what is news to them."""
         is_relisted, self._is_relisted = self._is_relisted, False
-        pipe = self._redis.pipeline(transaction=True)
-        pipe.hgetall(self._keys.meta)
-        pipe.hgetall(self._keys.last)
-        pipe.hgetall(self._keys.groups)
-        pipe.hgetall(self._keys.days_so_far)
-        meta, last, groups, days = await pipe.execute()
+        pipe, keys = self._redis.pipeline(transaction=True), self._keys
+        for key in (keys.meta, keys.last, keys.groups, keys.days_so_far):
+            pipe.hgetall(key)
+        hashes = await pipe.execute()
         self._counters.reloads += 1
-        stored = decode_state(meta, last, groups, days)
+        stored = decode_state(*hashes)
         if stored is None:
             return
         if stored.unreadable:
@@ -279,13 +272,9 @@ class StreamFollower:
         instruments = self._hub.instruments
         if not isinstance(instruments, MarketInstruments):
             return stored
-        return replace(
-            stored,
-            values=[v for v in stored.values if instruments.has(v.isin)],
-            groups=[
-                g for g in stored.groups if instruments.refusal(g.group.key) is None
-            ],
-        )
+        values = [v for v in stored.values if instruments.has(v.isin)]
+        groups = [g for g in stored.groups if not instruments.refusal(g.group.key)]
+        return replace(stored, values=values, groups=groups)
 
     def _tell_restart(self, position: Position) -> None:
         for listener in self.listeners:
@@ -303,33 +292,28 @@ class StreamFollower:
         if news.rows or news.held:
             self._traded_s = time.monotonic()
         board = self._board
-        update = Update(
-            board.complete, news.windows, news.rows, board.numbers, news.groups
-        )
+        rows = news.windows, news.rows, board.numbers, news.groups
+        update = Update(board.complete, *rows)
         self._hub.publish(update, snapshot, time.time_ns() // 1_000_000)
 
     def _tell_status(self) -> None:
         """Tell clients when windows stop arriving and when they arrive again."""
         now_s = time.monotonic()
         if self.is_live(now_s):
-            if self._told != "live":
-                self._told = "live"
-                window = self._board.position.window
-                frame = status_frame("live", window, "windows are arriving")
-                self._hub.announce(frame, is_lasting=False)
-        elif self.is_job_starting is not None and self._is_late(
-            now_s - self._started_s
-        ):
+            status, reason = "live", "windows are arriving"
+        elif self.is_job_starting is None or not self._is_late(now_s - self._started_s):
+            return
+        elif self.is_job_starting:
+            status, reason = "starting", "the throttle job is starting"
+        else:
             status, reason = "stale", self.silence_reason(now_s)
-            if self.is_job_starting:
-                status, reason = "starting", "the throttle job is starting"
-            if status == self._told:
-                return
-            if self._told == "live":
-                log.warning("feed silent", reason=reason)
-            self._told = status
-            frame = status_frame(status, self._board.position.window, reason)
-            self._hub.announce(frame, is_lasting=True)
+        if status == self._status:
+            return
+        if self._status == "live":
+            log.warning("feed silent", reason=reason)
+        self._status = status
+        frame = status_frame(status, self._board.position.window, reason)
+        self._hub.announce(frame, is_lasting=status != "live")
 
     def silence_reason(self, now_s: float) -> str:
         """Say in words for how long no window has come."""
@@ -342,8 +326,6 @@ class StreamFollower:
         return is_late(age_s * 1_000, self._board.window_ms)
 
     async def _pause(self, delay_s: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(delay_s):
                 await self._stopping.wait()
-        except TimeoutError:
-            return

@@ -26,6 +26,10 @@ from gateway.transport.uvicorn_http import connection_of
 USUAL_RATE = 200
 """Trades a second that are shown to whoever names no rate."""
 
+Rate = Annotated[
+    int, Query(ge=1, le=MOST_FIREHOSE_RATE, description="most trades shown in a second")
+]
+
 _NO_FIREHOSE = "not_served", "There is none", "firehose_rate is 0: there is none"
 
 _EVENTS: dict[int | str, dict[str, Any]] = {
@@ -50,12 +54,10 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 
 def create_firehose(backend: Backend) -> Firehose:
     """Build the firehose of a gateway, from wherever its log is."""
-    settings = backend.settings
-    topic = read_topic(settings)
-    end: LogEnd
-    if topic is None:
-        end = RedisLogEnd(backend.stream.redis, backend.stream.keys.namespace)
-    else:
+    topic = read_topic(backend.settings)
+    stream = backend.stream
+    end: LogEnd = RedisLogEnd(stream.redis, stream.keys.namespace)
+    if topic is not None:
         end = KafkaLogEnd(topic)
     firehose = Firehose(end, backend.stream.counters, backend.bounds.firehose_viewers)
     backend.health.exporter.firehose_viewers = lambda: firehose.viewers
@@ -82,20 +84,14 @@ def create_router(
         openapi_extra=TOKENS if access is None else OPERATORS,
     )
     async def open_firehose(
-        rate: Annotated[
-            int,
-            Query(
-                ge=1, le=MOST_FIREHOSE_RATE, description="most trades shown in a second"
-            ),
-        ] = USUAL_RATE,
+        rate: Rate = USUAL_RATE,
     ) -> Response:
         """Trades of the log as they come, a bounded sample of them."""
         if settings.served_market is not None:
-            raise Problem(
-                404,
-                "not_served",
-                "this gateway serves one market, and the log holds every instrument",
+            detail = (
+                "this gateway serves one market, and the log holds every instrument"
             )
+            raise Problem(404, "not_served", detail)
         if settings.firehose_rate == 0:
             raise Problem(404, *_NO_FIREHOSE[::2])
         granted = min(rate, settings.firehose_rate)
@@ -147,16 +143,14 @@ class FirehoseStream(Response):
             self._firehose.leave(viewer)
 
     async def _write(self, viewer: Viewer, send: Send) -> None:
-        first = orjson.dumps({"type": "firehose", "rate": self._rate})
-        await self._push(send, first)
+        await self._push(send, orjson.dumps({"type": "firehose", "rate": self._rate}))
         while (news := await viewer.next()) is not None:
             if isinstance(news, Sample):
                 self._firehose.count_sent(news)
-                await self._push(send, news.encode())
+                message = news.encode()
             else:
-                await self._push(
-                    send, orjson.dumps({"type": "problem", "detail": news})
-                )
+                message = orjson.dumps({"type": "problem", "detail": news})
+            await self._push(send, message)
         await send({"type": "http.response.body", "body": b""})
 
     async def _push(self, send: Send, message: bytes) -> None:

@@ -107,23 +107,16 @@ def encode_row(entry: LogEntry) -> bytes:
     has a decoder, is shown by the beginning of its bytes, and so is one that takes a
     trade back.
     """
-    size = len(entry.payload)
-    text = text_of(entry.payload[:TEXT_BYTES])
+    size, reason = len(entry.payload), CANCELS
     try:
         trade = Trade.from_wire(entry.payload)
+        if trade.is_trade:
+            fields = {"isin": trade.isin, "price": trade.price, "size": trade.size}
+            return orjson.dumps(fields | {"time": trade.time_us, "bytes": size})
     except InvalidTrade as error:
-        return orjson.dumps({"bytes": size, "reason": error.reason, "text": text})
-    if not trade.is_trade:
-        return orjson.dumps({"bytes": size, "reason": CANCELS, "text": text})
-    return orjson.dumps(
-        {
-            "isin": trade.isin,
-            "price": trade.price,
-            "size": trade.size,
-            "time": trade.time_us,
-            "bytes": size,
-        }
-    )
+        reason = error.reason
+    text = text_of(entry.payload[:TEXT_BYTES])
+    return orjson.dumps({"bytes": size, "reason": reason, "text": text})
 
 
 def thin(items: Sequence[T], most: int) -> Sequence[T]:
