@@ -117,6 +117,10 @@ def test_nothing_is_found_where_all_is_well() -> None:
     assert flows == [True] * 5 + [False]
 
 
+UNKNOWN = dict.fromkeys(("feed", "log", "job"), "not known")
+OLD = {"stream": "no new window", "gateway": "serves old prices"}
+"""What is said of stages of which nothing is known, and where no window comes."""
+
 Scenario = tuple[
     GatewayState,
     PipelineState,
@@ -135,25 +139,14 @@ FAULTS: dict[str, Scenario] = {
             Reason("quiet", "no trade", SINCE_MS),
         ],
         [("redis_down", "bad", SINCE_MS)],
-        {
-            "feed": "not known",
-            "log": "not known",
-            "job": "not known",
-            "stream": "does not answer",
-            "gateway": "serves old prices",
-        },
+        {**UNKNOWN, **OLD, "stream": "does not answer"},
     ),
     "Redis holds what nobody understands": (
         WELL,
         make_problem("ledger of main: KeyError('upto')"),
         [],
         [("unreadable", "bad", None)],
-        {
-            "feed": "not known",
-            "log": "not known",
-            "job": "not known",
-            "stream": "not readable",
-        },
+        {**UNKNOWN, "stream": "not readable"},
     ),
     "the job is dead": (
         STALE,
@@ -167,33 +160,21 @@ FAULTS: dict[str, Scenario] = {
         make_pipeline(jobs=(), candidates={"main": "host:1"}),
         [Reason("starting", "job main: is starting", SINCE_MS)],
         [("starting", "unknown", SINCE_MS)],
-        {
-            "job": "starting",
-            "stream": "no new window",
-            "gateway": "waits for windows",
-        },
+        {"job": "starting", **OLD, "gateway": "waits for windows"},
     ),
     "the job was killed and started again": (
         STALE,
         make_pipeline(make_dead_job(), candidates={"main": "host:2"}),
         [Reason("starting", "job main: is starting", NOW_MS - 8_000)],
         [("starting", "unknown", SINCE_MS)],
-        {
-            "job": "starting",
-            "stream": "no new window",
-            "gateway": "serves old prices",
-        },
+        {"job": "starting", **OLD},
     ),
     "a job has its lease and makes its first window": (
         STALE,
         make_pipeline(make_job(age_ms=14_000), candidates={"main": "host:1"}),
         [Reason("starting", "job main: is starting", NOW_MS - 8_000)],
         [("starting", "unknown", SINCE_MS)],
-        {
-            "job": "starting",
-            "stream": "no new window",
-            "gateway": "serves old prices",
-        },
+        {"job": "starting", **OLD},
     ),
     "a job is behind, and another one stands by": (
         STALE,
@@ -207,11 +188,7 @@ FAULTS: dict[str, Scenario] = {
         make_pipeline(make_dead_job(), candidates={"main": "host:2"}),
         [Reason("start_fails", "job main: it has been starting", NOW_MS - 8_000)],
         [("start_fails", "bad", SINCE_MS)],
-        {
-            "job": "does not start",
-            "stream": "no new window",
-            "gateway": "serves old prices",
-        },
+        {"job": "does not start", **OLD},
     ),
     "the first job starts again and again": (
         replace(
@@ -223,11 +200,7 @@ FAULTS: dict[str, Scenario] = {
         make_pipeline(jobs=(), candidates={"main": "host:2"}),
         [Reason("start_fails", "job main: it has been started", NOW_MS)],
         [("start_fails", "bad", LONG_START.begun_ms)],
-        {
-            "job": "does not start",
-            "stream": "no new window",
-            "gateway": "waits for windows",
-        },
+        {"job": "does not start", **OLD, "gateway": "waits for windows"},
     ),
     "a worker of the gateway stood still": (
         replace(WELL, lost_workers_ms={1: SINCE_MS, 0: NOW_MS}),
@@ -365,12 +338,7 @@ FAULTS: dict[str, Scenario] = {
         make_problem("ledger of main: KeyError('upto')"),
         [Reason("ledger_off", "ledger of main: KeyError('upto')", SINCE_MS)],
         [("unreadable", "bad", SINCE_MS)],
-        {
-            "feed": "not known",
-            "log": "not known",
-            "job": "not known",
-            "stream": "not readable",
-        },
+        {**UNKNOWN, "stream": "not readable"},
     ),
     "the gateway is overloaded": (
         WELL,
