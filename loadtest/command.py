@@ -18,7 +18,7 @@ from ingest.settings import IngestSettings
 from ingest.sources.tape import TapeError
 from loadtest.clients.crowd import CrowdLost
 from loadtest.feed.feeding import FeedFailed
-from loadtest.judge.standing import NoStream
+from loadtest.judge.following import NoStream
 from loadtest.load_run import EndedTooSoon, carry_out
 from loadtest.plan import LoadPlan, plan_of
 from loadtest.report.console import RunDisplay

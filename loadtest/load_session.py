@@ -14,10 +14,9 @@ from loadtest.feed.feed_plan import FeedPlan
 from loadtest.feed.feeding import Feed, feeding
 from loadtest.judge.books import wait_for_books
 from loadtest.judge.following import Follower, following
-from loadtest.judge.tallies import ClientTally
 from loadtest.report.console import RunDisplay, figures
 from loadtest.report.recorder import Moment, Recorder
-from loadtest.results import Feeding
+from loadtest.results import ClientTally, Feeding
 from loadtest.system.deployment import Deployment
 from loadtest.system.usage import Usage, usage_of
 from throttle.audit.published import PublishedHistory
@@ -129,11 +128,12 @@ class Session:
         seen = self.crowd.ticks()
         moment = Moment(now_s * 1_000, now_s - self._last_s, fed, seen)
         self._last_s = now_s
-        self.recorder.add(moment)
+        self.recorder.moments.append(moment)
         self._so_far.add(seen.seen)
         two_windows = max(1, 2 * self.deployment.window_ms // 1_000)
-        found = figures(self.recorder.last(two_windows), self._so_far, self._aimed)
-        self.progress.show(self.phase, now_s - self._began_s, found)
+        moments = self.recorder.moments[-two_windows:]
+        shown = figures(moments, self._so_far, self._aimed)
+        self.progress.show(self.phase, now_s - self._began_s, shown)
 
     def ledger_at(self, end_ms: float, within_s: float = 10) -> Ledger:
         """Return the first ledger of a window's end or later, as soon as it is there.

@@ -5,8 +5,9 @@ milliseconds, points in time milliseconds since 1970 UTC; a series has one value
 each point of its axis, None where there was nothing to measure.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 import orjson
@@ -44,8 +45,46 @@ class Feeding:
     dropped_at_cap: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class KindOutcome:
+@dataclass(slots=True)
+class ClientTally:
+    """What clients of one kind saw and did, counted."""
+
+    frames: int = 0
+    items: int = 0
+    trades: int = 0
+    """Trades that the items of updates stand for."""
+    bytes: int = 0
+    """Payload received (of HTTP: heads and bodies)."""
+    merged_updates: int = 0
+    """Updates that stand for several windows."""
+    merged_windows: int = 0
+    """Windows that such updates stand for."""
+    connections: int = 0
+    """Connections made, the first ones included."""
+    resumed: int = 0
+    requests: int = 0
+    refused: int = 0
+    """Attempts to connect, and requests, that were refused or failed."""
+    faults: int = 0
+    """Broken promises; ``Outcome.faults`` has examples."""
+    closes: Counter[str] = field(default_factory=Counter)
+    """Closes by code that the client did not ask for; ``lost`` is one without."""
+
+    def add(self, other: "ClientTally") -> None:
+        """Take in further counts."""
+        for name in COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def since(self, before: "ClientTally") -> "ClientTally":
+        """Return what was added since it was as it was ``before``."""
+        return ClientTally(*(getattr(self, n) - getattr(before, n) for n in COUNTS))
+
+
+COUNTS = tuple(each.name for each in fields(ClientTally))
+
+
+@dataclass(slots=True, kw_only=True)
+class KindOutcome(ClientTally):
     """What all clients of one kind saw, within the measured time."""
 
     kind: str
@@ -59,28 +98,8 @@ class KindOutcome:
     """At random moments, for a random key of a random client: for how long a newer
     trade than the one shown has been in the log; 0 while there is none.
     """
-    frames: int
-    items: int
-    trades: int
-    """Trades that the items of updates stand for."""
-    bytes: int
-    """Payload received (of HTTP: heads and bodies)."""
-    merged_updates: int
-    """Updates that stand for several windows."""
-    merged_windows: int
-    """Windows that such updates stand for."""
     unseen: int
     """Due windows that had not come at the end."""
-    connections: int
-    """Connections made, the first ones included."""
-    resumed: int
-    requests: int = 0
-    refused: int = 0
-    """Attempts to connect, and requests, that were refused or failed."""
-    closes: Mapping[str, int] = field(default_factory=dict)
-    """Closes by code that the client did not ask for; ``lost`` is one without."""
-    faults: int = 0
-    """Broken promises; ``Outcome.faults`` has examples."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, median
-from typing import Final
+from typing import Final, NamedTuple
 
 from loadtest.client_mix import KINDS
 from loadtest.figures import words
@@ -56,31 +56,40 @@ UNSTEADY_MIB = 4.0
 
 _ANY = "|".join
 _FIGURE = f"({_ANY(FIGURES)})"
-METRICS: Final[Mapping[str, str]] = {
-    "time": rf"({_ANY(map(re.escape, DISTRIBUTIONS))})\.{_FIGURE}"
-    rf"|(lag|staleness)\.({_ANY(KINDS)})\.{_FIGURE}",
-    "CPU": r"(cpu\.[^.]+|machine\.cpu)\.(max|mean)",
-    "memory": r"memory\.[^.]+\.max",
-    "growth": r"memory\.[^.]+\.growth",
-    "climb": r"memory\.[^.]+\.climb",
-    "count": _ANY(map(re.escape, COUNTS)),
-}
-"""What a metric measures, by the form of its name."""
-UNITS: Final[Mapping[str, Mapping[str, float]]] = {
-    "time": {"ms": 1.0, "s": 1_000.0},
-    "CPU": {"": 1.0, "%": 0.01},
-    "memory": {"MiB": 1.0, "GiB": 1_024.0},
-    "growth": {"%": 0.01},
-    "climb": {"MiB": 1.0},
-    "count": {"": 1.0},
-}
-_WORDS: Final[Mapping[str, Callable[[float], str]]] = {
-    "time": words.duration,
-    "CPU": words.cores,
-    "memory": lambda mib: words.size(mib * 2**20),
-    "growth": lambda share: f"{share:+.1%}",
-    "climb": lambda mib: f"{mib:+.2f} MiB a minute",
-    "count": words.count,
+
+
+class Quantity(NamedTuple):
+    """What metrics of one form measure: the form, units by what they are of the base,
+    and how a value is said.
+    """
+
+    form: str
+    units: Mapping[str, float]
+    words: Callable[[float], str]
+
+
+QUANTITIES: Final = {
+    "time": Quantity(
+        rf"({_ANY(map(re.escape, DISTRIBUTIONS))})\.{_FIGURE}"
+        rf"|(lag|staleness)\.({_ANY(KINDS)})\.{_FIGURE}",
+        {"ms": 1.0, "s": 1_000.0},
+        words.duration,
+    ),
+    "CPU": Quantity(
+        r"(cpu\.[^.]+|machine\.cpu)\.(max|mean)", {"": 1.0, "%": 0.01}, words.cores
+    ),
+    "memory": Quantity(
+        r"memory\.[^.]+\.max",
+        {"MiB": 1.0, "GiB": 1_024.0},
+        lambda mib: words.size(mib * 2**20),
+    ),
+    "growth": Quantity(
+        r"memory\.[^.]+\.growth", {"%": 0.01}, lambda share: f"{share:+.1%}"
+    ),
+    "climb": Quantity(
+        r"memory\.[^.]+\.climb", {"MiB": 1.0}, lambda mib: f"{mib:+.2f} MiB a minute"
+    ),
+    "count": Quantity(_ANY(map(re.escape, COUNTS)), {"": 1.0}, words.count),
 }
 _RULE = re.compile(
     r"\s*(?P<metric>[^<>=]*?)\s*(?P<sign>[<>]=?)\s*"
@@ -98,19 +107,19 @@ class Rule:
     limit: float
     """In ms, cores, MiB, shares, MiB a minute or a count."""
     quantity: str
-    """What the metric measures: a key of ``METRICS``."""
+    """What the metric measures: a key of ``QUANTITIES``."""
 
     def check(self, outcome: Outcome) -> Check:
         """Compare what the metric came to with the limit."""
-        found = measure(self.metric, outcome)
-        if found is None:
+        value = measure(self.metric, outcome)
+        if value is None:
             return Check(self.text, None, "nothing measured", is_broken=True)
-        word = _WORDS[self.quantity]
-        text = word(found)
-        if found != self.limit and text == word(self.limit):
+        word = QUANTITIES[self.quantity].words
+        text = word(value)
+        if value != self.limit and text == word(self.limit):
             # It must not look like a limit that it is not.
-            text = f"{found:,.3f}"
-        return Check(self.text, found, text, OPERATORS[self.sign](found, self.limit))
+            text = f"{value:,.3f}"
+        return Check(self.text, value, text, OPERATORS[self.sign](value, self.limit))
 
 
 def parse(text: str) -> Rule:
@@ -125,11 +134,11 @@ def parse(text: str) -> Rule:
             "like lag.p99>250ms"
         )
     metric = rule["metric"]
-    forms = METRICS.items()
-    quantity = next((q for q, form in forms if re.fullmatch(form, metric)), None)
+    quantities = QUANTITIES.items()
+    quantity = next((n for n, q in quantities if re.fullmatch(q.form, metric)), None)
     if quantity is None:
         raise ValueError(f"threshold {text!r}: no metric {metric!r}; see docs/load.md")
-    units = UNITS[quantity]
+    units = QUANTITIES[quantity].units
     if rule["unit"] not in units:
         raise ValueError(
             f"threshold {text!r}: {metric} is {quantity} and needs a number "
@@ -162,8 +171,8 @@ def measure(metric: str, outcome: Outcome) -> float | None:
             for process in outcome.processes
             if _plain(process.name) == _plain(name)
         ]
-        found = [_figure(points, figure) for points in series]
-        return max((value for value in found if value is not None), default=None)
+        figures = [_figure(points, figure) for points in series]
+        return max((value for value in figures if value is not None), default=None)
     if head in DISTRIBUTIONS:
         summary = DISTRIBUTIONS[head](outcome)
     else:

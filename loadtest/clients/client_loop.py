@@ -12,12 +12,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from itertools import count
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from loadtest.client_mix import Kind
 from loadtest.judge.rows import RowReader
-from loadtest.judge.tallies import ClientTally, CrowdTick, total
-from loadtest.results import PROMPT
+from loadtest.judge.tallies import CrowdTick, total
+from loadtest.results import PROMPT, ClientTally
 
 STEP_S = 0.01
 """Whatever is due happens within so long."""
@@ -29,11 +29,8 @@ PATIENCE_S = 0.25
 """Frames wait so long at most for a moment when there is nothing to read."""
 
 
-class Hearer(Protocol):
-    """A client, as the queue sees it."""
-
-    def heard(self, payload: bytes | None, at_ms: float) -> None:
-        """Take what was received at ``at_ms``; None: the connection has ended."""
+Hear = Callable[[bytes | None, float], None]
+"""Takes what a client received, and when, ms; None: its connection has ended."""
 
 
 class ClientLoop:
@@ -60,7 +57,7 @@ class ClientLoop:
         self._lags_ms = array("f")
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
-        self._queue: deque[tuple[Hearer, bytes | None, float]] = deque()
+        self._queue: deque[tuple[Hear, bytes | None, float]] = deque()
         self._received_s = 0.0
         self._is_checking = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -75,10 +72,10 @@ class ClientLoop:
             tally = self._now[kind] = ClientTally()
         return tally
 
-    def put(self, client: Hearer, payload: bytes | None) -> None:
+    def put(self, hear: Hear, payload: bytes | None) -> None:
         """Queue what a client has just received; None: its connection has ended."""
         self._received_s = time.time()
-        self._queue.append((client, payload, self._received_s * 1e3))
+        self._queue.append((hear, payload, self._received_s * 1e3))
 
     def note_update(self, kind: Kind, offset: int, merged: int, lag_ms: float) -> None:
         """Note that a client got an update that stands for so many windows."""
@@ -101,8 +98,8 @@ class ClientLoop:
     def freeze(self) -> None:
         """Check everything that was received, and take no more."""
         while self._queue:
-            client, payload, at_ms = self._queue.popleft()
-            client.heard(payload, at_ms)
+            hear, payload, at_ms = self._queue.popleft()
+            hear(payload, at_ms)
         self.is_frozen = True
 
     def tick(self) -> CrowdTick:
@@ -114,12 +111,12 @@ class ClientLoop:
 
     def between(self, from_ms: float, to_ms: float) -> dict[Kind, ClientTally]:
         """Return the counts by kind of the seconds that begin within the bounds."""
-        found: dict[Kind, ClientTally] = {}
+        counts: dict[Kind, ClientTally] = {}
         for second, tallies in self._seconds.items():
             if from_ms <= second * 1e3 + 1e3 and second * 1e3 < to_ms:
                 for kind, tally in tallies.items():
-                    found.setdefault(kind, ClientTally()).add(tally)
-        return found
+                    counts.setdefault(kind, ClientTally()).add(tally)
+        return counts
 
     def forget(self) -> None:
         """Drop everything that was counted or is due: the members are others."""
@@ -155,8 +152,8 @@ class ClientLoop:
         end_s = time.perf_counter() + SLICE_S
         queue = self._queue
         while queue:
-            client, payload, at_ms = queue.popleft()
-            client.heard(payload, at_ms)
+            hear, payload, at_ms = queue.popleft()
+            hear(payload, at_ms)
             if time.perf_counter() >= end_s:
                 self._loop.call_soon(self._check)
                 return

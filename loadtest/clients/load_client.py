@@ -9,7 +9,7 @@ from loadtest.clients.client_loop import ClientLoop
 from loadtest.clients.targets import Target
 from loadtest.judge.checker import Checker
 from loadtest.judge.rows import Frame
-from loadtest.judge.tallies import ClientTally
+from loadtest.results import ClientTally
 from tickthrottle_client.tick_v1 import is_final
 
 FIRST_DELAY_S, LONGEST_DELAY_S = 0.5, 30.0

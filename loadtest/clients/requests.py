@@ -84,7 +84,7 @@ class EventClient(_HttpClient):
     def connection_lost(self, error: Exception | None) -> None:
         """Have the end come after all that was received before."""
         self.transport = None
-        self.client_loop.put(self, None)
+        self.client_loop.put(self.heard, None)
 
     def on_headers_complete(self) -> None:
         """End what is no stream."""
@@ -100,7 +100,7 @@ class EventClient(_HttpClient):
         for event in events:
             _, mark, data = event.partition(b"data: ")
             if mark:
-                self.client_loop.put(self, data)
+                self.client_loop.put(self.heard, data)
 
     def on_message_complete(self) -> None:
         """A stream that has ended is none."""
@@ -183,7 +183,7 @@ class PollingClient(_HttpClient):
         status = self.parser.get_status_code()
         if status == 200:
             self._tag = self._new_tag
-        self.client_loop.put(self, b"%d%b" % (status, self._body))
+        self.client_loop.put(self.heard, b"%d%b" % (status, self._body))
         if self._is_overdue:
             self._start()
 

@@ -71,7 +71,7 @@ class SocketClient(LoadClient, WSListener):
         """Stamp and queue a message, answer a goodbye; nothing else."""
         if frame.msg_type == WSMsgType.TEXT:
             self.heard_ms = time.time() * 1e3
-            self.client_loop.put(self, frame.get_payload_as_bytes())
+            self.client_loop.put(self.heard, frame.get_payload_as_bytes())
         elif frame.msg_type == WSMsgType.CLOSE:
             payload = frame.get_payload_as_bytes()
             if payload:
@@ -82,7 +82,7 @@ class SocketClient(LoadClient, WSListener):
     def on_ws_disconnected(self, transport: WSTransport) -> None:
         """Have the end come after all that was received before."""
         self.transport = None
-        self.client_loop.put(self, None)
+        self.client_loop.put(self.heard, None)
 
     def _say(self, message: dict[str, Any]) -> None:
         if self.transport is not None:
@@ -105,7 +105,11 @@ class SocketClient(LoadClient, WSListener):
 
 
 class SlowClient(SocketClient):
-    """Pauses for ``every_s``, reads until it has caught up, pauses again."""
+    """Pauses for ``every_s``, reads until it has caught up, pauses again.
+
+    A stalled one pauses for longer than a gateway is patient: it is closed, and comes
+    back. It has to read at last, or it would not learn that the line has ended.
+    """
 
     buffer_bytes = SMALL_BUFFER_BYTES
 
@@ -159,13 +163,6 @@ class SlowClient(SocketClient):
         """Cut: a goodbye behind what was not read would not arrive."""
         self.is_over = True
         self.cut()
-
-
-class StalledClient(SlowClient):
-    """Pauses for longer than a gateway is patient: it is closed, and comes back.
-
-    It has to read at last, or it would not learn that the line has ended.
-    """
 
 
 class ReconnectingClient(SocketClient):

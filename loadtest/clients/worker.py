@@ -15,12 +15,7 @@ from loadtest.client_mix import Kind, Member
 from loadtest.clients.client_loop import ClientLoop
 from loadtest.clients.load_client import LoadClient
 from loadtest.clients.requests import EventClient, PollingClient
-from loadtest.clients.sockets import (
-    ReconnectingClient,
-    SlowClient,
-    SocketClient,
-    StalledClient,
-)
+from loadtest.clients.sockets import ReconnectingClient, SlowClient, SocketClient
 from loadtest.clients.targets import Target
 from loadtest.judge.judging import FAULTS_KEPT, Hole, Judgement, Seen, Span, judge_all
 from loadtest.judge.reference import Reference
@@ -34,7 +29,7 @@ CLASSES: dict[Kind, type[LoadClient]] = {
     "watch": SocketClient,
     "market": SocketClient,
     "slow": SlowClient,
-    "stalled": StalledClient,
+    "stalled": SlowClient,
     "reconnecting": ReconnectingClient,
     "sse": EventClient,
     "polling": PollingClient,

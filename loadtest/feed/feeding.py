@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from logging import CRITICAL
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from typing import NamedTuple
 
 import redis
 import structlog
@@ -40,14 +39,6 @@ _STOP = "stop"
 
 class FeedFailed(RuntimeError):
     """A feed that cannot run, or died; the message says why."""
-
-
-class _Began(NamedTuple):
-    began_ms: float
-
-
-class _Broke(NamedTuple):
-    why: str
 
 
 @contextmanager
@@ -125,27 +116,25 @@ class Feed:
         return self._account
 
     def _send(self, word: str) -> None:
-        try:
+        # If it is over or has failed, what it said last tells.
+        with suppress(OSError):
             self._pipe.send(word)
-        except OSError:
-            # It is over or has failed: what it said last tells.
-            return
 
     def _receive(self) -> None:
         try:
-            told = self._pipe.recv()
+            message = self._pipe.recv()
         except (EOFError, OSError):
             self._process.join(_ENDS_WITHIN_S)
             code = self._process.exitcode
             raise FeedFailed(f"the feed's process died with exit code {code}") from None
-        if isinstance(told, _Broke):
-            raise FeedFailed(told.why)
-        if isinstance(told, _Began):
-            self.began_ms = told.began_ms
-        elif isinstance(told, Fed):
-            self._done.append(told)
-        elif isinstance(told, Feeding):
-            self._account = told
+        if isinstance(message, FeedFailed):
+            raise message
+        if isinstance(message, float):
+            self.began_ms = message
+        elif isinstance(message, Fed):
+            self._done.append(message)
+        elif isinstance(message, Feeding):
+            self._account = message
 
 
 def _run_process(plan: FeedPlan, settings: IngestSettings, pipe: Connection) -> None:
@@ -157,9 +146,9 @@ def _run_process(plan: FeedPlan, settings: IngestSettings, pipe: Connection) -> 
         _run(plan, settings, pipe)
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
-        pipe.send(_Broke(f"the trade log at {address}: {error}"))
+        pipe.send(FeedFailed(f"the trade log at {address}: {error}"))
     except (LogAway, LogUnusable, TapeError) as error:
-        pipe.send(_Broke(str(error)))
+        pipe.send(FeedFailed(str(error)))
     except BrokenPipeError:
         # Nobody is there to be told.
         return
@@ -171,7 +160,8 @@ def _run(plan: FeedPlan, settings: IngestSettings, pipe: Connection) -> None:
     stop = threading.Event()
     with open_outlet(settings) as outlet:
         pipe.send("ready")
-        if not _is_told_to_start(pipe):
+        # Nobody is there any more, or it is to stop already.
+        if _receive_word(pipe) in (None, _STOP):
             return
         threading.Thread(target=_wait_for_stop, args=(pipe, stop), daemon=True).start()
         # Events hold no cycles, and there are very many of them.
@@ -179,7 +169,7 @@ def _run(plan: FeedPlan, settings: IngestSettings, pipe: Connection) -> None:
         gc.disable()
         teller = _Teller(pipe)
         began_ns = time.time_ns()
-        pipe.send(_Began(began_ns / 1e6))
+        pipe.send(began_ns / 1e6)
         report = run_feed(
             create_events(began_ns // 1_000),
             outlet.writer,
@@ -193,17 +183,15 @@ def _run(plan: FeedPlan, settings: IngestSettings, pipe: Connection) -> None:
         pipe.send(teller.account(plan.words, report))
 
 
-def _is_told_to_start(pipe: Connection) -> bool:
-    try:
-        return bool(pipe.recv() != _STOP)
-    except EOFError:
-        return False
+def _receive_word(pipe: Connection) -> str | None:
+    with suppress(EOFError, OSError):
+        return str(pipe.recv())
+    return None
 
 
 def _wait_for_stop(pipe: Connection, stop: threading.Event) -> None:
     """Set ``stop`` when told to, or when there is nobody any more."""
-    with suppress(EOFError, OSError):
-        pipe.recv()
+    _receive_word(pipe)
     stop.set()
 
 

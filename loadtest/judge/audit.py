@@ -10,9 +10,8 @@ from ingest.instrument_table.open_instrument_store import open_instrument_store
 from ingest.process.redact import server_address
 from ingest.process.redis_fault import in_words
 from ingest.tradelog.contract import LogAway, LogUnusable
-from loadtest.judge.following import Follower
+from loadtest.judge.following import Follower, Standing
 from loadtest.judge.published_run import PublishedRun
-from loadtest.judge.standing import Standing
 from loadtest.results import Audit
 from loadtest.system.deployment import Deployment
 from throttle.audit.compare import PublishedVersions
@@ -95,18 +94,13 @@ def compare(
     own = [batch for batch in batches if batch.end.end_ms <= end_ms]
     verification = Verification(own, log, rule, keeps_first_news=True, tables=tables)
     before = PublishedVersions(start.last)
-    windows = _windows_until(run, end_ms)
+    # Later ones were published since the books were read.
+    due = (held for held in run.windows if held.end_ms <= end_ms)
+    windows = (WindowSnapshot.decode(held.message) for held in due)
     report = verification.run(windows, before, lambda: start.offset + 1)
     report.problems += _unclaimed(start, until, run, own)
     report.problems += ledger_problems(start.ledger, until, report)
     return Audited(_in_words(report), report.first_news_ms)
-
-
-def _windows_until(run: PublishedRun, end_ms: int) -> Iterator[WindowSnapshot]:
-    # Later ones were published since the books were read.
-    for held in run.windows:
-        if held.end_ms <= end_ms:
-            yield WindowSnapshot.decode(held.message)
 
 
 def _unclaimed(

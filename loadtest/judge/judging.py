@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from loadtest.client_mix import Kind
 from loadtest.judge.checker import NO_ITEM, Checker, HeldInstrument
 from loadtest.judge.reference import Changes, Reference
-from loadtest.judge.tallies import ClientTally
+from loadtest.results import ClientTally
 
 Hole: TypeAlias = tuple[int, int]
 """Offsets ``(after, up to]`` that a gateway repaired without knowing the trades."""

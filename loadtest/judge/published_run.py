@@ -48,13 +48,9 @@ class PublishedRun:
         self.window_ms = window_ms
         self.windows: list[HeldWindow] = []
         self.faults: list[str] = []
-        self._offset = offset
+        self.offset = offset
+        """The newest that was taken in."""
         self._is_lost = False
-
-    @property
-    def offset(self) -> int:
-        """The newest offset that was taken in."""
-        return self._offset
 
     @property
     def end_ms(self) -> int | None:
@@ -66,9 +62,9 @@ class PublishedRun:
         head = message.partition(b"\n")[0]
         try:
             header = orjson.loads(head)
-            epoch, offset = header["epoch"], int(header["offset"])
+            epoch = header["epoch"]
             held = HeldWindow(
-                offset,
+                int(header["offset"]),
                 int(header["window"]),
                 int(header["windows"]),
                 header["published"] / 1_000,
@@ -81,8 +77,8 @@ class PublishedRun:
             self.begin_anew(epoch)
             return
         self._check_offset(held)
-        if offset > self._offset:
-            self._offset = offset
+        if held.offset > self.offset:
+            self.offset = held.offset
             self.windows.append(held)
 
     def begin_anew(self, epoch: str | None) -> None:
@@ -91,7 +87,7 @@ class PublishedRun:
             self._is_lost = True
             other = "is gone" if epoch is None else f"began anew as {epoch}"
             self.faults.append(
-                f"the stream {self.epoch} {other} after the offset {self._offset}"
+                f"the stream {self.epoch} {other} after the offset {self.offset}"
             )
 
     def reference(self, firsts: Firsts | None = None) -> Reference:
@@ -112,15 +108,15 @@ class PublishedRun:
         return Reference(self.epoch, windows, instruments, self.window_ms)
 
     def _check_offset(self, held: HeldWindow) -> None:
-        if held.offset <= self._offset:
+        if held.offset <= self.offset:
             self.faults.append(
-                f"offset {held.offset}: came again after {self._offset} (window "
+                f"offset {held.offset}: came again after {self.offset} (window "
                 f"{held.end_ms})"
             )
-        elif held.offset - held.windows != self._offset:
+        elif held.offset - held.windows != self.offset:
             self.faults.append(
                 f"offset {held.offset}: stands for {held.windows} windows, the one "
-                f"before it was {self._offset}"
+                f"before it was {self.offset}"
             )
 
 

@@ -43,32 +43,25 @@ class Changes:
     """The changes of one instrument in the order of their offsets, kept as columns.
 
     ``sums`` says for how many trades the first so many changes stand: 0, then one for
-    each. Raises ValueError if two have one offset, or an offset goes back.
+    each. Where nobody knows them, ``firsts_ms`` has NaN and ``amounts`` None. Raises
+    ValueError if two have one offset, or an offset goes back.
     """
 
     def __init__(self, changes: Iterable[Change] = ()) -> None:
-        self.offsets = array("q")
-        self.times_us = array("q")
-        self.seqs = array("q")
-        self.trades = array("q")
-        self.firsts_ms = array("d")
-        """NaN where it is not known."""
-        self.prices: list[str] = []
-        self.amounts: list[Amounts | None] = []
-        """None where nobody knows them."""
-        for change in changes:
-            if self.offsets and change.offset <= self.offsets[-1]:
+        rows = list(changes)
+        for before, change in pairwise(rows):
+            if change.offset <= before.offset:
                 raise ValueError(
                     f"offset {change.offset}: has to be greater than "
-                    f"{self.offsets[-1]}, that of the change before"
+                    f"{before.offset}, that of the change before"
                 )
-            self.offsets.append(change.offset)
-            self.times_us.append(change.time_us)
-            self.seqs.append(change.seq)
-            self.trades.append(change.trades)
-            self.firsts_ms.append(change.first_ms)
-            self.prices.append(change.price)
-            self.amounts.append(change.amounts)
+        self.offsets = array("q", [row.offset for row in rows])
+        self.times_us = array("q", [row.time_us for row in rows])
+        self.seqs = array("q", [row.seq for row in rows])
+        self.trades = array("q", [row.trades for row in rows])
+        self.firsts_ms = array("d", [row.first_ms for row in rows])
+        self.prices = [row.price for row in rows]
+        self.amounts = [row.amounts for row in rows]
         self.sums = array("q", accumulate(self.trades, initial=0))
 
     def __len__(self) -> int:
@@ -104,13 +97,13 @@ class Changes:
 
         None if the first of them are not among these changes.
         """
-        found = RowSums(self.trades[place], self.amounts[place])
-        while found.trades < trades:
+        sums = RowSums(self.trades[place], self.amounts[place])
+        while sums.trades < trades:
             place -= 1
             if place < 0:
                 return None
-            found = found.fold(RowSums(self.trades[place], self.amounts[place]))
-        return found
+            sums = sums.fold(RowSums(self.trades[place], self.amounts[place]))
+        return sums
 
     def trades_between(self, after: int, up_to: int) -> int:
         """Return for how many trades the changes within ``(after, up_to]`` stand."""

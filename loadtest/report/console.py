@@ -10,8 +10,9 @@ from rich.text import Text
 from loadtest.feed.fed import add_up
 from loadtest.figures import words
 from loadtest.figures.percentiles import summarize
-from loadtest.judge.tallies import ClientTally, total
+from loadtest.judge.tallies import total
 from loadtest.report.recorder import Moment
+from loadtest.results import ClientTally
 
 EVERY_S = 10.0
 """How often a line is printed where no terminal shows the block."""

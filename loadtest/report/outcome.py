@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from loadtest.figures.percentiles import mean_of, nearest_rank, summarize
 from loadtest.judge.judging import Judgement, KindJudgement
 from loadtest.judge.published_run import HeldWindow, PublishedRun
-from loadtest.judge.tallies import COUNTS
 from loadtest.report.recorder import Recorder
 from loadtest.results import (
+    COUNTS,
     PROMPT,
     Audit,
     BookMovement,

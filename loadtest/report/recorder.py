@@ -25,43 +25,30 @@ class Moment:
 
 
 class Recorder:
-    """Keeps moments in the order of their times.
+    """Has ``moments`` in the order of their times.
 
     Frames come by the window: their rates are told of the last ``window_ms``.
     """
 
     def __init__(self, window_ms: int) -> None:
-        self._moments: list[Moment] = []
+        self.moments: list[Moment] = []
         self._window_ms = window_ms
-
-    def add(self, moment: Moment) -> None:
-        """Keep one more, later than those before."""
-        self._moments.append(moment)
-
-    def last(self, count: int) -> list[Moment]:
-        """Return the newest ones."""
-        return self._moments[-count:]
 
     def axis(self, from_ms: float, to_ms: float) -> list[float]:
         """Return the times of what was seen within ``(from_ms, to_ms]``."""
         return [one.at_ms for one in self._within(from_ms, to_ms)]
 
-    def seconds(
-        self,
-        from_ms: float,
-        to_ms: float,
-        machine_cpu: Points,
-    ) -> Seconds:
+    def seconds(self, from_ms: float, to_ms: float, machine_cpu: Points) -> Seconds:
         """Return the series within ``(from_ms, to_ms]``.
 
         ``machine_cpu`` is how many cores the machine used, along the ``axis``.
         """
-        found = self._within(from_ms, to_ms)
+        moments = self._within(from_ms, to_ms)
         return Seconds(
-            at_ms=[one.at_ms for one in found],
-            append_rate=[one.fed.append_rate for one in found],
-            behind_ms=[one.fed.behind_ms for one in found],
-            clients=[one.clients for one in found],
+            at_ms=[moment.at_ms for moment in moments],
+            append_rate=[moment.fed.append_rate for moment in moments],
+            behind_ms=[moment.fed.behind_ms for moment in moments],
+            clients=[moment.clients for moment in moments],
             frame_rate=self._rates(attrgetter("tick.seen.frames"), from_ms, to_ms),
             item_rate=self._rates(attrgetter("tick.seen.items"), from_ms, to_ms),
             byte_rate=self._rates(attrgetter("tick.seen.bytes"), from_ms, to_ms),
@@ -74,11 +61,11 @@ class Recorder:
         """Return how many there were a second, at each moment over the last window."""
         length = max(1, round(self._window_ms / 1_000))
         rates = []
-        for end, moment in enumerate(self._moments, 1):
+        for end, moment in enumerate(self.moments, 1):
             if from_ms < moment.at_ms <= to_ms:
-                last = self._moments[max(0, end - length) : end]
+                last = self.moments[max(0, end - length) : end]
                 rates.append(sum(map(counts, last)) / sum(m.seconds for m in last))
         return rates
 
     def _within(self, from_ms: float, to_ms: float) -> list[Moment]:
-        return [one for one in self._moments if from_ms < one.at_ms <= to_ms]
+        return [one for one in self.moments if from_ms < one.at_ms <= to_ms]

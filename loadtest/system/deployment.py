@@ -1,10 +1,11 @@
 """The deployment that is put under load: one started here, or one that runs."""
 
 import json
+import socket
 import threading
 import urllib.error
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,18 +13,18 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+import psutil
 import redis
 from pydantic import ValidationError
 from rich.console import Console
 
-from cli.local.process_tree import Named
+from cli.local.process_tree import Named, job_family, members
 from cli.local.settings import RunSettings
 from ingest.process.direct_http import open_direct
 from ingest.process.ports import free_port, why_taken
 from ingest.process.redact import problems_of, server_address
 from ingest.redis_keys import Keys
 from ingest.settings import IngestSettings
-from loadtest.system.deployment_processes import find_family
 from tickthrottle_client.redis_primary import connect
 
 if TYPE_CHECKING:
@@ -108,11 +109,7 @@ def local(
             raise DeploymentError(f"port {number}: {reason}; choose another one")
     stop = threading.Event()
     with TemporaryDirectory(prefix="tickthrottle-load-") as folder:
-        told = {
-            **LOAD_SETTINGS,
-            f"{_PREFIX}WINDOW_MS": str(window_ms),
-            **(settings or {}),
-        }
+        window = {f"{_PREFIX}WINDOW_MS": str(window_ms)}
         try:
             # The page's port and the operators' are the load's to choose.
             run = RunSettings(
@@ -130,7 +127,7 @@ def local(
             stop,
             has_feed=False,
             persistent=False,
-            overrides=told,
+            overrides={**LOAD_SETTINGS, **window, **(settings or {})},
             console=Console(stderr=True, highlight=False, quiet=True),
         )
         gave_up: list[str] = []
@@ -190,25 +187,25 @@ def attached(gateways: Sequence[str], ingest: IngestSettings) -> Iterator[Deploy
 
 
 def _of_run(runner: "Runner", incidents: Callable[[], list[str]]) -> Deployment:
-    told = runner.environment
-    known = {
-        name: told[_PREFIX + name.upper()]
+    environment = runner.environment
+    settings: dict[str, Any] = {
+        name: environment[_PREFIX + name.upper()]
         for name in IngestSettings.model_fields
-        if _PREFIX + name.upper() in told
+        if _PREFIX + name.upper() in environment
     }
     # How the parts log is nothing for whoever feeds them.
-    known |= {"log_level": "warning", "log_format": "auto"}
-    known["redis_url"] = runner.redis_url
+    settings |= {"log_level": "warning", "log_format": "auto"}
+    settings["redis_url"] = runner.redis_url
     try:
-        ingest = IngestSettings(**cast("dict[str, Any]", known))
+        ingest = IngestSettings(**settings)
     except ValidationError as error:
         raise DeploymentError(problems_of(error)) from None
     return Deployment(
         (("127.0.0.1", runner.port),),
         ingest,
-        told.get(f"{_PREFIX}JOB", JOB),
-        int(told[f"{_PREFIX}WINDOW_MS"]),
-        int(told.get(f"{_PREFIX}MAX_AHEAD_MS", MAX_AHEAD_MS)),
+        environment.get(f"{_PREFIX}JOB", JOB),
+        int(environment[f"{_PREFIX}WINDOW_MS"]),
+        int(environment.get(f"{_PREFIX}MAX_AHEAD_MS", MAX_AHEAD_MS)),
         runner.processes,
         incidents,
         runner.logs,
@@ -231,7 +228,8 @@ def _wait_ready(port: int) -> None:
 
 
 def _ask_health(host: str, port: int) -> dict[str, Any]:
-    url = f"http://{_bracketed(host)}:{port}/health/ready"
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{port}/health/ready"
     try:
         with open_direct(url, _ANSWER_WITHIN_S) as answer:
             return cast("dict[str, Any]", json.load(answer))
@@ -261,24 +259,60 @@ def _target(url: str) -> tuple[str, int]:
     return host, port
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
 def _read_stream(ingest: IngestSettings, job: str) -> tuple[str, int]:
     """Return the epoch of the stream and its window's length."""
     keys, address = Keys(ingest.namespace), server_address(ingest.redis_url)
     try:
         with connect(ingest.redis_url) as client:
-            found = cast(
-                "list[bytes | None]",
-                client.hmget(keys.meta, ["epoch", "window_ms", f"cut:{job}"]),
-            )
+            fields = ["epoch", "window_ms", f"cut:{job}"]
+            meta = cast("list[bytes | None]", client.hmget(keys.meta, fields))
     except (redis.RedisError, ValueError, OSError) as error:
         raise DeploymentError(f"redis_url {address}: {error}") from None
-    epoch, window_ms, cut = found
+    epoch, window_ms, cut = meta
     if epoch is None or window_ms is None or cut is None:
         raise DeploymentError(
             f"job {job}: has published nothing under {keys.meta} at {address}"
         )
     return epoch.decode(), int(window_ms)
+
+
+def find_family(
+    redis_url: str, namespace: str, job: str, gateways: tuple[tuple[str, int], ...]
+) -> list[Named]:
+    """Return the server, the job and the gateways, as far as they run on this machine.
+
+    The server tells its process, the job's lease names the job's, and a gateway is who
+    listens on its port. What cannot be found is left out.
+    """
+    family: list[Named] = []
+    with suppress(redis.RedisError), connect(redis_url) as client:
+        host = client.connection_pool.connection_kwargs.get("host", "localhost")
+        if _is_here(str(host)):
+            info = cast("dict[str, Any]", client.info("server"))
+            family += members("valkey", int(info["process_id"]))
+        lease = cast("bytes | None", client.get(Keys(namespace).lease(job)))
+        if lease is not None:
+            owner = lease.decode().partition(" ")[2]
+            host, _, number = owner.rpartition(":")[0].rpartition(":")
+            if host == socket.gethostname():
+                family += job_family("throttle", int(number))
+    ports = {port for host, port in gateways if _is_here(host)}
+    for pid in _listeners(ports):
+        family += members("gateway", pid)
+    return family
+
+
+def _listeners(ports: set[int]) -> list[int]:
+    with suppress(psutil.Error, OSError):
+        pids = {
+            connection.pid
+            for connection in psutil.net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN
+            if connection.laddr and connection.laddr.port in ports
+        }
+        return sorted(pid for pid in pids if pid is not None)
+    return []
+
+
+def _is_here(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")

@@ -7,8 +7,12 @@ import pytest
 import redis
 
 from ingest.redis_keys import Keys
-from loadtest.judge.following import Follower, following
-from loadtest.judge.standing import NoStream, read_standing
+from loadtest.judge.following import (
+    Follower,
+    NoStream,
+    following,
+    read_standing,
+)
 from tests.conftest import eventually
 from throttle.contract.trade_order import decode_version
 from throttle.testing.driver import START_MS, ThrottleDriver

@@ -7,9 +7,10 @@ from io import StringIO
 from rich.console import Console
 
 from loadtest.feed.fed import Fed
-from loadtest.judge.tallies import ClientTally, CrowdTick
+from loadtest.judge.tallies import CrowdTick
 from loadtest.report.console import RunDisplay, figures
 from loadtest.report.recorder import Moment
+from loadtest.results import ClientTally
 
 SO_FAR = ClientTally(closes=Counter({"4408": 3, "1012": 1}))
 TICK = CrowdTick(

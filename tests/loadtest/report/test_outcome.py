@@ -6,13 +6,13 @@ from collections import Counter
 from loadtest.feed.fed import Fed
 from loadtest.judge.judging import Judgement
 from loadtest.judge.published_run import PublishedRun
-from loadtest.judge.tallies import ClientTally, CrowdTick
+from loadtest.judge.tallies import CrowdTick
 from loadtest.report.outcome import (
     Measured,
     make_outcome,
 )
 from loadtest.report.recorder import Moment, Recorder
-from loadtest.results import BookMovement, Feeding, Outcome, Summary
+from loadtest.results import BookMovement, ClientTally, Feeding, Outcome, Summary
 from loadtest.system.usage import Usage
 from tests.gateway.samples import make_isins, make_row
 from throttle.contract.snapshot import WindowSnapshot
@@ -35,7 +35,7 @@ def outcome_of(judgement: Judgement, **changes: object) -> Outcome:
     recorder = Recorder(2_000)
     for at_ms in (2_000, 4_000, 6_000, 8_000):
         tick = CrowdTick(Counter(watch=4), ClientTally(frames=6, items=18, bytes=400))
-        recorder.add(Moment(at_ms, 2.0, Fed(2.0, 10, 1.0), tick))
+        recorder.moments.append(Moment(at_ms, 2.0, Fed(2.0, 10, 1.0), tick))
     values = {
         "name": "a stretch",
         "from_ms": 2_000,

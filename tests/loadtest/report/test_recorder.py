@@ -3,8 +3,9 @@
 from collections import Counter
 
 from loadtest.feed.fed import Fed, add_up
-from loadtest.judge.tallies import ClientTally, CrowdTick
+from loadtest.judge.tallies import CrowdTick
 from loadtest.report.recorder import Moment, Recorder
+from loadtest.results import ClientTally
 
 FED = Fed(2.5, acknowledged=8, behind_ms=3.0)
 
@@ -23,8 +24,8 @@ def moment(
 def test_rates_are_of_the_time_that_passed() -> None:
     """A moment of two seconds; the feed tells of its own clock."""
     recorder = Recorder(2_000)
-    recorder.add(moment(1_000))
-    recorder.add(moment(3_000, fed=Fed()))
+    recorder.moments.append(moment(1_000))
+    recorder.moments.append(moment(3_000, fed=Fed()))
     seconds = recorder.seconds(0, 5_000, [1.5, 1.5])
     assert list(seconds.at_ms) == [1_000, 3_000]
     assert list(seconds.append_rate) == [3.2, 0]
@@ -38,7 +39,7 @@ def test_only_what_was_measured_is_told() -> None:
     """The beginning is not within, the end is."""
     recorder = Recorder(2_000)
     for at_ms in (1_000, 2_000, 3_000, 4_000):
-        recorder.add(moment(at_ms))
+        recorder.moments.append(moment(at_ms))
     assert recorder.axis(1_000, 3_000) == [2_000, 3_000]
 
 
@@ -53,6 +54,6 @@ def test_what_comes_by_the_window_is_told_of_a_window() -> None:
     """Clients get everything in every second second: half as much a second."""
     recorder = Recorder(2_000)
     for at_ms, frames in ((1_000, 0), (2_000, 100), (3_000, 0), (4_000, 100)):
-        recorder.add(moment(at_ms, seconds=1.0, frames=frames))
+        recorder.moments.append(moment(at_ms, seconds=1.0, frames=frames))
     seconds = recorder.seconds(1_000, 4_000, [None] * 3)
     assert list(seconds.frame_rate) == [50, 50, 50]
