@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-import pytest
 import yaml
 
 from gateway.stream.counters import Counters
@@ -111,23 +110,10 @@ def test_every_alert_in_the_table_exists() -> None:
     assert set(re.findall(r"^\| `(Tickthrottle\w+)` \|", section, re.M)) == names
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("check", "rules", "alerts.yml"),
-        ("check", "config", "prometheus.yml"),
-    ],
-    ids=lambda command: " ".join(command),
-)
-def test_prometheus_takes_rules_and_configuration(
-    command: tuple[str, ...],
-) -> None:
-    """Checked with Prometheus' own tool."""
-    _promtool(*command)
-
-
-def test_prometheus_has_nothing_to_say_against_the_names() -> None:
-    """Units, suffixes and help are as its conventions ask for."""
+def test_prometheus_takes_rules_configuration_and_names() -> None:
+    """By its own tool: units, suffixes and help are as its conventions ask for."""
+    _promtool("check", "rules", "alerts.yml")
+    _promtool("check", "config", "prometheus.yml")
     for scrape in scrapes():
         assert _promtool("check", "metrics", text=scrape) == ""
 

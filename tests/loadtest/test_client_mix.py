@@ -22,36 +22,26 @@ def test_a_mix_is_shares_or_counts() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
+def test_a_bad_mix_or_audience_is_refused() -> None:
+    """With the part or the field, its value and the rule."""
+    for text, fault in (
         ("", "mix '': a kind is one of watch, market"),
         ("watch:1,fast:2", "mix 'fast:2': a kind is one of"),
         ("watch:1,watch:2", "mix 'watch:2': watch is there twice"),
         ("watch", "mix 'watch': after the colon, a number above 0"),
         ("watch:-1", "mix 'watch:-1': after the colon"),
         ("watch:nan", "mix 'watch:nan': after the colon"),
-    ],
-)
-def test_a_bad_mix_is_refused(text: str, fault: str) -> None:
-    """With the part, its value and the rule."""
-    with pytest.raises(ValueError, match=fault):
-        parse_mix(text)
-
-
-@pytest.mark.parametrize(
-    ("fields", "fault"),
-    [
+    ):
+        with pytest.raises(ValueError, match=fault):
+            parse_mix(text)
+    for fields, fault in (
         ({"clients": 0}, "clients 0: has to be at least 1"),
         ({"keys": 0}, "keys 0: has to be at least 1"),
         ({"poll_every_s": 0}, "poll_every_s 0: has to be above 0"),
         ({"clients": 125_001}, "at most 250 addresses"),
-    ],
-)
-def test_a_bad_audience_is_refused(fields: dict[str, int], fault: str) -> None:
-    """With the field, its value and the rule."""
-    with pytest.raises(ValueError, match=fault):
-        Audience(**{"clients": 1, **fields})
+    ):
+        with pytest.raises(ValueError, match=fault):
+            Audience(**{"clients": 1, **fields})
 
 
 def test_members_watch_what_trades_most() -> None:

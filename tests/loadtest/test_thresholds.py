@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadtest.results import Audit, Outcome, Summary
+from loadtest.results import Audit, Check, Outcome, Summary
 from loadtest.thresholds import check, measure, parse
 from tests.loadtest.samples import make_broken_result, make_outcome
 
@@ -16,79 +16,71 @@ def with_lag(outcome: Outcome, p99: float) -> Outcome:
     return replace(outcome, lag_ms=replace(outcome.lag_ms, p99=p99))
 
 
-@pytest.mark.parametrize(
-    ("text", "metric", "sign", "limit"),
-    [
-        ("lag.p99>250ms", "lag.p99", ">", 250),
-        (" lag.market.p999 >= 1.5 s ", "lag.market.p999", ">=", 1_500),
-        ("staleness.slow.mean<1s", "staleness.slow.mean", "<", 1_000),
-        ("feed.behind.max>1s", "feed.behind.max", ">", 1_000),
-        ("clients.lost>0", "clients.lost", ">", 0),
-        ("cpu.throttle JVM.max>90%", "cpu.throttle JVM.max", ">", 0.9),
-        ("cpu.crowd 1.mean>0.5", "cpu.crowd 1.mean", ">", 0.5),
-        ("memory.gateway.max>1GiB", "memory.gateway.max", ">", 1_024),
-        ("machine.cpu.mean>=150%", "machine.cpu.mean", ">=", 1.5),
-        ("merged.windows<=10", "merged.windows", "<=", 10),
-    ],
-)
-def test_a_rule_is_metric_operator_and_limit(
-    text: str, metric: str, sign: str, limit: float
-) -> None:
+RULES = [
+    ("lag.p99>250ms", "lag.p99", ">", 250),
+    (" lag.market.p999 >= 1.5 s ", "lag.market.p999", ">=", 1_500),
+    ("staleness.slow.mean<1s", "staleness.slow.mean", "<", 1_000),
+    ("feed.behind.max>1s", "feed.behind.max", ">", 1_000),
+    ("clients.lost>0", "clients.lost", ">", 0),
+    ("cpu.throttle JVM.max>90%", "cpu.throttle JVM.max", ">", 0.9),
+    ("cpu.crowd 1.mean>0.5", "cpu.crowd 1.mean", ">", 0.5),
+    ("memory.gateway.max>1GiB", "memory.gateway.max", ">", 1_024),
+    ("machine.cpu.mean>=150%", "machine.cpu.mean", ">=", 1.5),
+    ("merged.windows<=10", "merged.windows", "<=", 10),
+]
+
+
+def test_a_rule_is_metric_operator_and_limit() -> None:
     """Limits come in the unit of their quantity; spaces do not matter."""
-    rule = parse(text)
-    assert (rule.text, rule.metric, rule.sign) == (text.strip(), metric, sign)
-    assert rule.limit == pytest.approx(limit)
+    for text, metric, sign, limit in RULES:
+        rule = parse(text)
+        assert (rule.text, rule.metric, rule.sign) == (text.strip(), metric, sign)
+        assert rule.limit == pytest.approx(limit)
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("lag.p99", "should be metric, one of > >= < <=, and a limit"),
-        ("lag.p99=3ms", "should be metric, one of > >= < <=, and a limit"),
-        ("lag.p95>3ms", "no metric 'lag.p95'; see docs/load.md"),
-        ("lag.nobody.p99>3ms", "no metric 'lag.nobody.p99'"),
-        ("publish.watch.p99>3ms", "no metric 'publish.watch.p99'"),
-        ("cpu..max>3%", "no metric 'cpu..max'"),
-        ("cpu.gateway.p99>3%", "no metric 'cpu.gateway.p99'"),
-        ("machine.memory.max>3", "no metric 'machine.memory.max'"),
-        ("memory.gateway.mean>3MiB", "no metric 'memory.gateway.mean'"),
-        ("lag.p99>250", "lag.p99 is time and needs a number in ms or in s"),
-        ("lag.p99>-1ms", "should be metric, one of > >= < <=, and a limit"),
-        ("lag.p99>nanms", "should be metric, one of > >= < <=, and a limit"),
-        ("faults>1%", "faults is count and needs a number alone"),
-        ("memory.gateway.max>3MB", "is memory and needs a number in MiB or in GiB"),
-        ("memory.gateway.growth>3MiB", "is growth and needs a number in %"),
-        ("memory.gateway.climb>3%", "is climb and needs a number in MiB"),
-        ("cpu.gateway.max>3ms", "is CPU and needs a number alone or in %"),
-    ],
-)
-def test_a_rule_that_says_nothing_is_refused_in_one_sentence(
-    text: str, complaint: str
-) -> None:
+COMPLAINTS = [
+    ("lag.p99", "should be metric, one of > >= < <=, and a limit"),
+    ("lag.p99=3ms", "should be metric, one of > >= < <=, and a limit"),
+    ("lag.p95>3ms", "no metric 'lag.p95'; see docs/load.md"),
+    ("lag.nobody.p99>3ms", "no metric 'lag.nobody.p99'"),
+    ("publish.watch.p99>3ms", "no metric 'publish.watch.p99'"),
+    ("cpu..max>3%", "no metric 'cpu..max'"),
+    ("cpu.gateway.p99>3%", "no metric 'cpu.gateway.p99'"),
+    ("machine.memory.max>3", "no metric 'machine.memory.max'"),
+    ("memory.gateway.mean>3MiB", "no metric 'memory.gateway.mean'"),
+    ("lag.p99>250", "lag.p99 is time and needs a number in ms or in s"),
+    ("lag.p99>-1ms", "should be metric, one of > >= < <=, and a limit"),
+    ("lag.p99>nanms", "should be metric, one of > >= < <=, and a limit"),
+    ("faults>1%", "faults is count and needs a number alone"),
+    ("memory.gateway.max>3MB", "is memory and needs a number in MiB or in GiB"),
+    ("memory.gateway.growth>3MiB", "is growth and needs a number in %"),
+    ("memory.gateway.climb>3%", "is climb and needs a number in MiB"),
+    ("cpu.gateway.max>3ms", "is CPU and needs a number alone or in %"),
+]
+
+
+def test_a_rule_that_says_nothing_is_refused_in_one_sentence() -> None:
     """The sentence names the rule, the part of it and what is allowed."""
-    with pytest.raises(ValueError, match=r"^threshold ") as raised:
-        parse(text)
-    assert repr(text) in str(raised.value)
-    assert complaint in str(raised.value)
-    assert "\n" not in str(raised.value)
+    for text, complaint in COMPLAINTS:
+        with pytest.raises(ValueError, match=r"^threshold ") as raised:
+            parse(text)
+        assert repr(text) in str(raised.value)
+        assert complaint in str(raised.value)
+        assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "is_broken", "words"),
-    [
-        ("lag.p99>250ms", True, "312 ms"),
-        ("lag.p99>312ms", False, "312 ms"),
-        ("lag.p99>=312ms", True, "312 ms"),
-        ("lag.p99<312ms", False, "312 ms"),
-        ("lag.p99<=312ms", True, "312 ms"),
-        ("lag.p99>1s", False, "312 ms"),
-    ],
-)
-def test_a_rule_is_broken_when_it_holds(text: str, is_broken: bool, words: str) -> None:
+def test_a_rule_is_broken_when_it_holds() -> None:
     """All four operators, at the limit and beside it."""
-    found = parse(text).check(with_lag(OUTCOME, 312))
-    assert (found.rule, found.found, found.text) == (text, 312, words)
-    assert found.is_broken is is_broken
+    outcome = with_lag(OUTCOME, 312)
+    for rule, is_broken in (
+        ("lag.p99>250ms", True),
+        ("lag.p99>312ms", False),
+        ("lag.p99>=312ms", True),
+        ("lag.p99<312ms", False),
+        ("lag.p99<=312ms", True),
+        ("lag.p99>1s", False),
+    ):
+        assert parse(rule).check(outcome) == Check(rule, 312, "312 ms", is_broken)
 
 
 def test_what_was_found_never_looks_like_a_limit_it_is_not() -> None:
@@ -201,12 +193,13 @@ def test_climb_is_what_memory_rises_by_after_two_fifths_but_for_swings() -> None
     assert climb(1, None) is None
 
 
-@pytest.mark.parametrize("head", ["lag", "publish", "fanout", "staleness"])
-def test_every_distribution_has_its_figures(head: str) -> None:
+def test_every_distribution_has_its_figures() -> None:
     """Each of them is measured, and grows with its percentile."""
-    figures = [measure(f"{head}.{f}", OUTCOME) for f in ("p50", "p90", "p99", "max")]
-    assert None not in figures
-    assert figures == sorted(figures, key=float)  # type: ignore[arg-type]
+    for head in ("lag", "publish", "fanout", "staleness"):
+        names = (f"{head}.{figure}" for figure in ("p50", "p90", "p99", "max"))
+        figures = [measure(name, OUTCOME) for name in names]
+        assert None not in figures
+        assert figures == sorted(figures, key=float)  # type: ignore[arg-type]
     assert measure("lag.polling.p50", OUTCOME) != measure("lag.watch.p50", OUTCOME)
     assert measure("staleness.polling.max", OUTCOME) is not None
     assert measure("feed.behind.max", OUTCOME) is not None

@@ -1,4 +1,4 @@
-// The rules of the firehose page, run by Node; test_firehose_rules.py copies them here.
+// The rules of the firehose page, run by Node; test_board_rules.py copies them here.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,22 +1,22 @@
-"""The rules of the market board, in Node; what it shows is tested in a browser."""
+"""The rules of the pages for users, in Node; what they show is tested in a browser."""
 
 import json
 import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from gateway.app import STATIC
 from ingest.sources.market import daily_limits
 from tests.conftest import skip_or_fail
 
 RULES = ["board_rules.mjs", "board_alerts.mjs", "board_words.mjs", "view_rules.mjs"]
-"""Search, orders, lists, staleness; alerts; words, languages, times; the map."""
+RULES += ["firehose_rules.mjs"]
+"""Search, orders, lists, staleness; alerts; words, languages, times; the map; rates,
+ratios and sizes of the firehose, and which instruments it shows.
+"""
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_the_rules_of_the_board_hold(name: str, tmp_path: Path) -> None:
+def test_the_rules_of_the_pages_hold(tmp_path: Path) -> None:
     """Each is a file of tests beside this one."""
     node = shutil.which("node")
     if node is None:
@@ -31,12 +31,13 @@ def test_the_rules_of_the_board_hold(name: str, tmp_path: Path) -> None:
     module.mkdir(parents=True)
     shutil.copy(STATIC / "vendor" / "d3-hierarchy.mjs", module / "index.mjs")
     (module / "package.json").write_text('{"exports":"./index.mjs"}')
-    shutil.copy(Path(__file__).with_name(name), tmp_path)
+    for name in RULES:
+        shutil.copy(Path(__file__).with_name(name), tmp_path)
     done = subprocess.run(
-        [node, "--test", name],
+        [node, "--test", *RULES],
         check=False,
         capture_output=True,
-        timeout=60,
+        timeout=120,
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stdout.decode()

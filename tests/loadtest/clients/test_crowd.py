@@ -65,11 +65,15 @@ def judge(listeners: Crowd, market: Market, offset: int, from_ms: float) -> Judg
     return listeners.judge(market.reference(), from_ms, time.time() * 1e3)
 
 
+def bring_every_trouble(market: Market) -> None:
+    """Publish a quiet window, lose a message, be away for some windows."""
+    market.publish_window(0)
+    market.publish_window(is_lost=True)
+    market.publish_window(windows=4)
+
+
 TROUBLES: dict[str, Callable[[Market], object]] = {
-    "none": lambda market: market.publish_window(),
-    "a quiet window": lambda market: market.publish_window(0),
-    "a lost message": lambda market: market.publish_window(is_lost=True),
-    "an outage": lambda market: market.publish_window(windows=4),
+    "a quiet window, a lost message, an outage": bring_every_trouble,
     "two jobs": lambda market: market.publish_part(),
     "a hole that is too long to fill": lambda market: [
         market.publish_window(0.1, windows=40, is_lost=True) for _ in range(2)

@@ -35,19 +35,16 @@ def test_a_movement_is_what_was_added() -> None:
     assert moved.problems == []
 
 
-@pytest.mark.parametrize(
-    ("after", "words"),
-    [
-        (make_ledger(Books(21, 9, 6, 2, {"bad_isin": 1, "not_json": 2}), 5), "21"),
+def test_what_does_not_balance_is_said() -> None:
+    """The ledger's own problems, and those of the movement alone."""
+    for after, words in (
+        (make_ledger(Books(21, 9, 6, 2, REFUSED), 5), "21"),
         (make_ledger(Books(20, 9, 6, 2, {"bad_isin": 1}), 5), "18 are accounted for"),
         (replace(AFTER, log=(23,)), "the log counted 23 trades"),
         (replace(AFTER, since=Cut(4_000, (5,), (5,))), "began anew during the run"),
         (make_ledger(Books(), 0), "began anew during the run"),
-    ],
-)
-def test_what_does_not_balance_is_said(after: Ledger, words: str) -> None:
-    """The ledger's own problems, and those of the movement alone."""
-    assert any(words in problem for problem in movement(BEFORE, after).problems)
+    ):
+        assert words in "; ".join(movement(BEFORE, after).problems)
 
 
 @pytest.mark.redis

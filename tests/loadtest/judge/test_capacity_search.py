@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-import pytest
-
 from loadtest.judge.capacity_search import conclude, next_load
 from loadtest.results import Check, Step
 from tests.loadtest.samples import make_outcome
@@ -29,14 +27,15 @@ def search(
     return steps
 
 
-@pytest.mark.parametrize("limit", [15, 100, 101, 999, 5_000, 77_777])
-def test_it_closes_in_on_the_limit(limit: float) -> None:
+def test_it_closes_in_on_the_limit() -> None:
     """The last good load is within a sixth of the truth."""
-    found = conclude("rate", search(lambda load: load <= limit))
-    assert found.last_good is not None
-    assert found.first_bad is not None
-    assert found.last_good <= limit < found.first_bad
-    assert found.first_bad <= found.last_good * 1.16 or found.last_good == 10
+    for limit in (15, 100, 101, 999, 5_000, 77_777):
+        capacity = conclude("rate", search(lambda load, most=limit: load <= most))
+        assert capacity.last_good is not None
+        assert capacity.first_bad is not None
+        assert capacity.last_good <= limit < capacity.first_bad
+        is_close = capacity.first_bad <= capacity.last_good * 1.16
+        assert is_close or capacity.last_good == 10
 
 
 def test_it_ends_at_the_most() -> None:

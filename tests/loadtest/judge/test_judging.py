@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-import pytest
-
 from loadtest.judge.judging import (
     Judgement,
     Seen,
@@ -104,13 +102,12 @@ LIES: dict[str, tuple[Callable[[Told], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES)
-def test_each_lie_is_found(lie: str) -> None:
+def test_each_lie_is_found() -> None:
     """Whatever the gateway makes of what was published."""
-    told = Told()
-    tell, fault = LIES[lie]
-    tell(told)
-    assert fault in wrong(told)
+    for lie, (tell, fault) in LIES.items():
+        told = Told()
+        tell(told)
+        assert fault in wrong(told), lie
 
 
 def test_a_resumed_snapshot_that_leaves_a_change_out_is_found() -> None:

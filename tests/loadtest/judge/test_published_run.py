@@ -2,8 +2,6 @@
 
 from math import nan
 
-import pytest
-
 from loadtest.judge.published_run import PublishedRun
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
@@ -61,9 +59,9 @@ def test_an_update_for_several_windows_covers_their_offsets() -> None:
     assert run.faults == []
 
 
-@pytest.mark.parametrize(
-    ("messages", "words"),
-    [
+def test_whatever_breaks_the_numbering_is_a_fault() -> None:
+    """Once for each, in words."""
+    for messages, words in (
         ([message(7)], "offset 7: stands for 1 windows, the one before it was 5"),
         ([message(5)], "offset 5: came again after 5"),
         ([message(6), message(6)], "offset 6: came again after 6"),
@@ -72,24 +70,19 @@ def test_an_update_for_several_windows_covers_their_offsets() -> None:
         ([b""], "the window log holds b''"),
         ([b'{"epoch":"e"}'], "KeyError"),
         ([b"[]"], "TypeError"),
-    ],
-)
-def test_whatever_breaks_the_numbering_is_a_fault(
-    messages: list[bytes], words: str
-) -> None:
-    """Once for each, in words."""
-    run = PublishedRun("e", 5, 2_000)
-    for one in messages:
-        run.add(one)
-    [fault] = run.faults
-    assert words in fault
+    ):
+        run = PublishedRun("e", 5, 2_000)
+        for each in messages:
+            run.add(each)
+        [fault] = run.faults
+        assert words in fault
 
 
 def test_another_epoch_is_left_out_and_told_once() -> None:
     """Nothing of it mixes with what is known."""
     run = PublishedRun("e", 5, 2_000)
-    for one in (message(6), message(1, epoch="f"), message(2, epoch="f")):
-        run.add(one)
+    for each in (message(6), message(1, epoch="f"), message(2, epoch="f")):
+        run.add(each)
     run.begin_anew(None)
     assert (run.offset, len(run.windows), len(run.faults)) == (6, 1, 1)
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from io import StringIO
 
-import pytest
 from rich.console import Console
 
 from loadtest.report.terminal import per_item, per_row, summary
@@ -63,11 +62,11 @@ def test_all_that_is_wrong_is_told_and_nothing_is_markup() -> None:
     assert "41 differences" in text
 
 
-@pytest.mark.parametrize("width", [80, 140])
-def test_a_search_and_a_comparison_have_their_tables(width: int) -> None:
+def test_a_search_and_a_comparison_have_their_tables() -> None:
     """A narrow terminal folds what is wide, and loses none of it."""
-    text = printed(make_capacity_result(), width)
-    assert "65,000" in text
-    assert "broke" in text
-    text = printed(make_comparison_result(), width)
-    assert "WebSocket" in text
+    capacity, comparison = make_capacity_result(), make_comparison_result()
+    for width in (80, 140):
+        text = printed(capacity, width)
+        assert "65,000" in text
+        assert "broke" in text
+        assert "WebSocket" in printed(comparison, width)

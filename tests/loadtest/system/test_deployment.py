@@ -259,22 +259,19 @@ def test_a_taken_port_is_said_in_one_sentence() -> None:
             pass
 
 
-@pytest.mark.parametrize(
-    ("gateways", "words"),
-    [
+def test_a_bad_address_is_said_in_one_sentence() -> None:
+    """Before anything is asked."""
+    for gateways, words in (
         ([], "at least one address is needed"),
         (["ftp://127.0.0.1:1"], "must be like http://127.0.0.1:8000"),
         (["https://prices.example"], "without TLS"),
         (["http://127.0.0.1:99999"], "must be like"),
-    ],
-)
-def test_a_bad_address_is_said_in_one_sentence(gateways: list[str], words: str) -> None:
-    """Before anything is asked."""
-    with (
-        pytest.raises(DeploymentError, match=words),
-        attached(gateways, IngestSettings()),
     ):
-        pass
+        with (
+            pytest.raises(DeploymentError, match=words),
+            attached(gateways, IngestSettings()),
+        ):
+            pass
 
 
 def test_what_cannot_be_reached_is_named(redis_url: str) -> None:
