@@ -36,6 +36,7 @@ from machine import (
     print_rows,
     running_server,
     spawned,
+    wait_ready,
 )
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
@@ -212,24 +213,12 @@ def intake(size: int) -> Callable[[Server, Trades], Spent]:
             running("intake", "--port", str(port), server=server) as process,
             ThreadPoolExecutor(CLIENTS) as pool,
         ):
-            deadline_s = time.monotonic() + STARTS_WITHIN_S
-            while not is_ready(port):
-                if time.monotonic() > deadline_s:
-                    raise SystemExit("the intake did not start")
+            wait_ready(port, process, STARTS_WITHIN_S)
             shares = [bodies[number::CLIENTS] for number in range(CLIENTS)]
             list(pool.map(lambda share: post(port, share), shares))
             return wait_for(server, process, len(trades))
 
     return append
-
-
-def is_ready(port: int) -> bool:
-    """Say whether something answers."""
-    with suppress(OSError), closing(HTTPConnection("127.0.0.1", port)) as connection:
-        connection.request("GET", "/health/ready")
-        return connection.getresponse().status == 200
-    time.sleep(0.1)
-    return False
 
 
 def post(port: int, bodies: Sequence[bytes]) -> None:
@@ -325,14 +314,9 @@ def wait_for(server: Server, process: Process, wanted: int) -> Spent:
         keys = [*server.client.scan_iter(match="*", _type="stream")]
     process.terminate()
     process.wait()
-    ends = [
-        int(found[0][0].partition(b"-")[0])
-        for key in keys
-        for found in (
-            server.client.xrange(key, count=1),
-            server.client.xrevrange(key, count=1),
-        )
-    ]
+    read = (server.client.xrange, server.client.xrevrange)
+    entries = (ask(key, count=1)[0] for key in keys for ask in read)
+    ends = [int(entry_id.partition(b"-")[0]) for entry_id, _ in entries]
     return (max(ends) - min(ends)) / 1e3, children_s() - before_s
 
 

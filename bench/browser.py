@@ -23,9 +23,9 @@ from random import Random
 from typing import Any
 
 from machine import (
-    NAMESPACE,
     Row,
     end_on_signals,
+    load_table,
     percentile,
     print_rows,
     running_chromium,
@@ -33,10 +33,7 @@ from machine import (
 from pinned_gateway import LISTING, WINDOW_S, Bench, make_row, started
 from playwright.sync_api import CDPSession, Page
 
-from ingest.instrument_table.instrument_list import parse_list
-from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
-from ingest.instrument_table.table_loader import load_list
-from ingest.sources.market import SimulatedInstrument, encode_instruments, step_down
+from ingest.sources.market import SimulatedInstrument, step_down
 from loadtest.system.machine import describe_machine
 from throttle.contract.snapshot import Row as TradedRow
 
@@ -96,9 +93,7 @@ def main() -> None:
     end_on_signals()
     with started() as bench, running_chromium() as chromium:
         # The gateway knows what the instruments are called.
-        table = RedisInstrumentStore(bench.client, NAMESPACE)
-        listing = parse_list(encode_instruments(LISTING).splitlines(keepends=True))
-        load_list(table, listing, is_forced=True)
+        load_table(bench.server, len(LISTING))
         page = chromium.new_page(viewport={"width": 1_280, "height": 800})
         page.on("pageerror", lambda error: print(f"The page failed: {error}"))
         page.add_init_script(OBSERVER)

@@ -20,15 +20,10 @@ from itertools import chain, count, pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import redis
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from machine import NAMESPACE, Server, child
 
-from ingest.instrument_table.instrument_entry import InstrumentEntry
-from ingest.instrument_table.instrument_list import InstrumentList
-from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
-from ingest.instrument_table.table_loader import load_list
 from ingest.process.ports import free_port
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import partition_of
@@ -94,17 +89,6 @@ def create_pool(
             )
         )
     return span_us, templates
-
-
-def load_table(client: redis.Redis, namespace: str, instruments: int) -> None:
-    """Have the instrument table name the simulated instruments."""
-    entries = [
-        InstrumentEntry(i.isin, i.code, i.name, i.market, i.sector, str(i.base_price))
-        for i in Simulator(instruments=instruments).listing()
-    ]
-    load_list(
-        RedisInstrumentStore(client, namespace), InstrumentList(entries), is_forced=True
-    )
 
 
 class RedisSender:

@@ -16,10 +16,10 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from machine import Server, end_on_signals, print_rows, running_server
+from machine import Server, child, end_on_signals, print_rows, running_server
 from redis.asyncio import Redis
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -51,42 +51,28 @@ with connect(f"ws://127.0.0.1:{sys.argv[1]}", max_size=None) as client:
 class Trial:
     """One start of the program on an empty server, and what can be done to it."""
 
-    def __init__(self, server: Server, log: Redis) -> None:
+    def __init__(self, server: Server, log: Redis, stack: ExitStack) -> None:
         self._server = server
+        self._stack = stack
         self.log = log
         self.port = free_port()
-        self._processes: list[subprocess.Popen[str]] = []
 
-    def start(self, port: int | None = None) -> subprocess.Popen[str]:
+    def start(self, port: int | None = None) -> "subprocess.Popen[str]":
         """Start the program; return when it is ready."""
-        words = [self._server.url, str(port or self.port)]
-        process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), *words], stdout=subprocess.PIPE, text=True
-        )
-        self._processes.append(process)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        return process
+        words = (str(PROGRAM), self._server.url, str(port or self.port))
+        return self._start("ready", *words)
 
-    def start_sleeper(self) -> subprocess.Popen[str]:
+    def start_sleeper(self) -> "subprocess.Popen[str]":
         """Start a client that reads what is known, and nothing more."""
-        sleeper = subprocess.Popen(
-            [sys.executable, "-c", SLEEPER, str(self.port)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._processes.append(sleeper)
-        assert sleeper.stdout is not None
-        assert sleeper.stdout.readline() == "here\n"
-        return sleeper
+        return self._start("here", "-c", SLEEPER, str(self.port))
 
-    def end(self) -> None:
-        """End whatever it has started."""
-        for process in self._processes:
-            process.kill()
-            process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
+    def _start(self, first_line: str, *words: str) -> "subprocess.Popen[str]":
+        process = self._stack.enter_context(
+            child(sys.executable, *words, stdout=subprocess.PIPE, text=True)
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == first_line
+        return process
 
     async def trade(self, price: str, seq: int, time_ms: int, isin: str = ISIN) -> None:
         """Append a trade as a feed would."""
@@ -201,9 +187,9 @@ async def a_cut_line(trial: Trial) -> tuple[str, bool]:
         await trial.trade(f"7190{seq}", seq, seq)
     await at_a_boundary()
     async with connect(f"ws://127.0.0.1:{trial.port}") as client:
-        told = json.loads(await client.recv())
-    names = sorted(set(told) | {name for row in told["data"] for name in row})
-    is_silent = not {"offset", "missed", "trades", "volume"} & set(names)
+        frame = json.loads(await client.recv())
+    names = set(frame) | {name for row in frame["data"] for name in row}
+    is_silent = not {"offset", "missed", "trades", "volume"} & names
     return "three windows are missing, and nothing says so", is_silent
 
 
@@ -220,13 +206,9 @@ TRIALS: dict[str, Shown] = {
 
 async def show(name: str) -> tuple[str, bool]:
     """Run one trial on a server of its own."""
-    with running_server() as server:
+    with running_server() as server, ExitStack() as stack:
         async with Redis.from_url(server.url) as log:
-            trial = Trial(server, log)
-            try:
-                return await TRIALS[name](trial)
-            finally:
-                trial.end()
+            return await TRIALS[name](Trial(server, log, stack))
 
 
 def main() -> None:
@@ -235,17 +217,12 @@ def main() -> None:
     parser.add_argument("--only", choices=[*TRIALS], nargs="+", default=[*TRIALS])
     chosen = parser.parse_args().only
     end_on_signals()
-    found = {name: asyncio.run(show(name)) for name in chosen}
-    print_rows(
-        "Redis and a hundred lines",
-        [
-            {"what happens": name, "what is seen": said}
-            for name, (said, _) in found.items()
-        ],
-    )
+    seen = {name: asyncio.run(show(name)) for name in chosen}
+    rows = [{"what happens": n, "what is seen": said} for n, (said, _) in seen.items()]
+    print_rows("Redis and a hundred lines", rows)
     lines = len(PROGRAM.read_text("utf-8").splitlines())
     print(f"\n{lines} lines. Machine: {describe_machine()}")
-    sys.exit(0 if all(is_shown for _, is_shown in found.values()) else 1)
+    sys.exit(0 if all(is_shown for _, is_shown in seen.values()) else 1)
 
 
 if __name__ == "__main__":

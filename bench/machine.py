@@ -23,8 +23,14 @@ import redis
 from cli.local.child import ChildProcess
 from cli.local.process_tree import Named, job_family, members
 from cli.local.valkey import valkey_command, wait_for_server
+from ingest.instrument_table.instrument_list import parse_list
+from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
+from ingest.instrument_table.table_loader import load_list
+from ingest.process.direct_http import open_direct
 from ingest.process.ports import free_port
 from ingest.redis_keys import Keys
+from ingest.sources.market import encode_instruments
+from ingest.sources.simulator import Simulator
 from loadtest.figures.percentiles import nearest_rank
 
 if TYPE_CHECKING:
@@ -188,6 +194,25 @@ def starting_job(
         yield program
     finally:
         program.end()
+
+
+def load_table(server: Server, instruments: int) -> None:
+    """Have the instrument table name the simulated instruments."""
+    listing = Simulator(instruments=instruments).listing()
+    entries = parse_list(encode_instruments(listing).splitlines(keepends=True))
+    store = RedisInstrumentStore(server.client, NAMESPACE)
+    load_list(store, entries, is_forced=True)
+
+
+def wait_ready(port: int, process: "subprocess.Popen[Any]", within_s: float) -> None:
+    """Wait until a process says at its port that it is ready. Raises SystemExit."""
+    deadline_s = time.monotonic() + within_s
+    while time.monotonic() < deadline_s and process.poll() is None:
+        # An answer that says no is one of these errors, too.
+        with suppress(OSError), open_direct(f"http://127.0.0.1:{port}/health/ready", 5):
+            return
+        time.sleep(0.2)
+    raise SystemExit(f"{process.args!r} was not ready within {within_s:g} s")
 
 
 @contextmanager

@@ -13,16 +13,19 @@ import io
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from machine import end_on_signals, running_chromium, running_everything
+from machine import (
+    end_on_signals,
+    running_chromium,
+    running_everything,
+    wait_ready,
+)
 from PIL import Image
 from playwright.sync_api import Browser, Page
-
-from ingest.process.direct_http import open_direct
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -37,10 +40,6 @@ WATCHED = 6
 RECORDING = "recording"
 RECORDING_SIZE, RECORDED_S, FRAMES_PER_S = (960, 600), 6.0, 10
 STILL_QUALITY, MOVING_QUALITY = 82, 45
-
-
-def _nothing(page: Page) -> None:
-    """Leave a page as it opens."""
 
 
 def _open_instrument(page: Page) -> None:
@@ -69,7 +68,7 @@ class View:
     awaited: str
     is_operators: bool = False
     locale: str = "en-GB"
-    prepare: Callable[[Page], None] = _nothing
+    prepare: Callable[[Page], None] = lambda page: None
 
 
 VIEWS = (
@@ -101,22 +100,12 @@ def main() -> None:
         running_chromium() as browser,
     ):
         public, operators = (f"http://127.0.0.1:{port}" for port in ports)
-        _wait_ready(operators, run)
+        wait_ready(ports[1], run, READY_S)
         for view in VIEWS:
             if view.name in wanted:
                 take(browser, view, operators if view.is_operators else public)
         if RECORDING in wanted:
             record(browser, operators, DOCS / "firehose.webp")
-
-
-def _wait_ready(address: str, run: "subprocess.Popen[bytes]") -> None:
-    deadline_s = time.monotonic() + READY_S
-    while time.monotonic() < deadline_s and run.poll() is None:
-        # An answer that says no is one of these errors, too.
-        with suppress(OSError), open_direct(f"{address}/health/ready", 5):
-            return
-        time.sleep(1)
-    raise SystemExit(f"the pipeline was not ready within {READY_S} s")
 
 
 @contextmanager

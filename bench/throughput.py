@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from fill import Log, load_table, running_log
+from fill import Log, running_log
 from machine import (
     JOB,
     NAMESPACE,
@@ -23,6 +23,7 @@ from machine import (
     Row,
     Server,
     end_on_signals,
+    load_table,
     memory_of,
     percentile,
     print_rows,
@@ -133,7 +134,7 @@ def drain(
         filled = f"{trades:,} trades are in the log, recorded at {recorded:,}/s"
         print(filled, file=sys.stderr, flush=True)
         if chosen.table:
-            load_table(server.client, NAMESPACE, chosen.instruments)
+            load_table(server, chosen.instruments)
         with running_job(server, **trade_log.settings) as job:
             memory: Counter[str] = Counter()
 
@@ -202,7 +203,7 @@ def go_live(chosen: argparse.Namespace) -> list[str]:
         ExitStack() as stack,
     ):
         if chosen.table:
-            load_table(server.client, NAMESPACE, chosen.instruments)
+            load_table(server, chosen.instruments)
         job = stack.enter_context(running_job(server, **trade_log.settings))
         # A job's first windows take longer.
         trade_log.feed(chosen.rates[0], chosen.seconds / 2, chosen.instruments)

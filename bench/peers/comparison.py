@@ -1,7 +1,6 @@
 """How rows that came compare with those that had to. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 Version: TypeAlias = tuple[int, int]
@@ -11,36 +10,17 @@ Rows: TypeAlias = dict[int, dict[str, Version]]
 """By window, named by its end in ms, and by ISIN: the trade that stands for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How rows that came compare with those that had to.
-
-    Of ``expected`` rows ``missing`` did not come, ``wrong`` came with another trade
-    than the window's newest. ``backwards`` came although a newer trade of their
-    instrument had been shown in an earlier window. A row that is kept back for that
-    reason is not missing.
-    """
-
-    expected: int
-    missing: int
-    wrong: int
-    backwards: int
-
-    def cells(self) -> dict[str, str]:
-        """Return it as columns of a table."""
-        return {
-            "rows compared": f"{self.expected:,}",
-            "missing": f"{self.missing:,}",
-            "wrong": f"{self.wrong:,}",
-            "backwards": f"{self.backwards:,}",
-        }
-
-
 def compare(
     expected: Mapping[int, Mapping[str, Version]],
     came: Mapping[int, Mapping[str, Version]],
-) -> Verdict:
-    """Compare the rows of the expected windows; a row nobody expected is wrong."""
+) -> dict[str, str]:
+    """Return how rows that came compare with those that had to, as cells of a table.
+
+    Of the rows compared, some are *missing*, some are *wrong*: another trade than the
+    window's newest, or a row nobody expected. A row is *backwards* if a newer trade of
+    its instrument was shown in an earlier window; one that is kept back for that reason
+    is not missing.
+    """
     missing = wrong = backwards = 0
     shown: dict[str, Version] = {}
     for end_ms in sorted(expected):
@@ -55,4 +35,6 @@ def compare(
                 backwards += 1
             else:
                 shown[isin] = row
-    return Verdict(sum(map(len, expected.values())), missing, wrong, backwards)
+    counts = {"rows compared": sum(map(len, expected.values())), "missing": missing}
+    counts |= {"wrong": wrong, "backwards": backwards}
+    return {name: f"{count:,}" for name, count in counts.items()}

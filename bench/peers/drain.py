@@ -52,7 +52,7 @@ def measure_drain(engine: str, backlog: Backlog, within_s: float) -> Row:
         "processor, µs a trade": f"{1e6 * spent_s / trades:.1f}",
         "with the start, s": f"{total_s:.0f}",
         "memory, MiB": f"{meter.memory_mib(began_ms, ended_ms):,.0f}",
-        **compare(backlog.expected.newest, regular).cells(),
+        **compare(backlog.expected.newest, regular),
         "late trades shown": f"{len(backlog.late & shown)} of {len(backlog.late)}",
         "counted as lost": f"{run.late()}",
     }

@@ -116,5 +116,5 @@ def _silence(
         "engine": engine,
         "ready after, s": f"{ready_s:.0f}",
         "the last window in silence": fate,
-        **compare(expected, rows).cells(),
+        **compare(expected, rows),
     }
