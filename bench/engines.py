@@ -15,9 +15,8 @@ from pathlib import Path
 from fill import create_topic, running_broker
 from machine import Row, end_on_signals, print_rows
 
-from bench.peers.drain import measure_drain
-from bench.peers.live import Feed, measure_live
 from bench.peers.maven import build, java_version
+from bench.peers.measuring import Feed, measure_drain, measure_live
 from bench.peers.running import ENGINES
 from bench.peers.topics import fill
 from loadtest.system.machine import describe_machine

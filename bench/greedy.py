@@ -13,7 +13,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from functools import partial
 from http.client import HTTPConnection, HTTPException
@@ -24,13 +24,17 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
 
+import pyarrow as pa
 import redis
 from machine import NAMESPACE, end_on_signals, percentile, print_rows, spawned
 from pinned_gateway import INSTRUMENTS, WINDOW_S, Bench, Stretch, pin, started
-from stored_days import store_days
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
+from archive.contract.segment import Segment
+from archive.parquet.bar_table import BARS, BATCHES, PRICES, SUMS, StoredBars
+from archive.parquet.parquet_sink import ParquetSink
+from archive.parquet.tables import ROWS, WINDOWS, StoredTables
 from gateway.settings import GatewaySettings
 from ingest.redis_keys import AnalyticsKeys
 from loadtest.client_mix import Audience
@@ -40,6 +44,9 @@ from throttle.contract.bars import Bar
 
 GREEDY = "127.0.0.200"
 """Where it comes from; nobody else does."""
+
+EPOCH = "stored"
+DAY_MS, MINUTE_MS, WINDOW_MS = 86_400_000, 60_000, 2_000
 
 MINUTES = 1_440
 """Bars of an instrument in Redis: as many as the job keeps by default."""
@@ -192,6 +199,62 @@ def be_greedy(orders: Connection, port: int) -> None:
         # That it is enough.
         orders.recv()
         orders.send(answers)
+
+
+def store_days(
+    root: Path, isins: Sequence[str], days: int, minutes: int, windows: int
+) -> None:
+    """Store the ``days`` before today: of each instrument so many bars and rows a day.
+
+    Of windows there are the rows alone, as histories need.
+    """
+    sink = ParquetSink(root, 2**50, 0)
+    sink.open()
+    today_ms = time.time_ns() // 1_000_000 // DAY_MS * DAY_MS
+    for day in range(days):
+        begin_ms = today_ms - (days - day) * DAY_MS
+        ends = range(
+            begin_ms + WINDOW_MS, begin_ms + (windows + 1) * WINDOW_MS, WINDOW_MS
+        )
+        first = 1 + day * windows
+        segment = Segment(ends[0], first, first + windows - 1, EPOCH, ends[0], ends[-1])
+        rows = _table(
+            ROWS, isins, {"window": ends, "offset": range(first, first + windows)}
+        )
+        sink.store(segment, StoredTables(WINDOWS.empty_table(), rows, (), 0))
+        starts = range(begin_ms, begin_ms + minutes * MINUTE_MS, MINUTE_MS)
+        bounds = starts[0] + MINUTE_MS, starts[-1] + MINUTE_MS
+        segment = Segment(bounds[0], day, day, EPOCH, *bounds)
+        bars = _table(BARS, isins, {"start": starts})
+        sink.store(segment, StoredBars(bars, BATCHES.empty_table()))
+    sink.close()
+
+
+def _table(
+    schema: pa.Schema, isins: Sequence[str], each: dict[str, Sequence[int]]
+) -> pa.Table:
+    """Return the same lines of every instrument; ``each`` are the columns of one."""
+    count = len(next(iter(each.values())))
+    fixed = {
+        **dict.fromkeys(("price", "size", *PRICES, *SUMS), Decimal("199500")),
+        **dict.fromkeys(("price_text", "size_text"), "199500"),
+        **{"epoch": EPOCH, "width_ms": MINUTE_MS, "trades": 4},
+        **{"revision": 0, "number": 1, "time": 0, "seq": 0, "position": 0},
+        **{"fields": None, "listed": False},
+    }
+    columns = []
+    for field in schema:
+        if field.name == "isin":
+            names = [isin for isin in sorted(isins) for _ in range(count)]
+            column = pa.array(names, field.type)
+        elif field.name in each:
+            values = pa.array([*each[field.name]] * len(isins), pa.int64())
+            column = values.cast(field.type)
+        else:
+            value = pa.scalar(fixed.get(field.name), field.type)
+            column = pa.repeat(value, count * len(isins))
+        columns.append(column)
+    return pa.table(columns, schema=schema)
 
 
 class Turn:

@@ -142,7 +142,8 @@ class Session:
         """
         deadline = time.monotonic() + within_s
         while True:
-            ledger = self.ledger()
+            ledger = self._past.ledger(self.deployment.job)
+            ledger = ledger or self.follower.start.ledger
             if ledger.upto.end_ms >= end_ms or time.monotonic() > deadline:
                 return ledger
             self._pause(0.05)
@@ -153,16 +154,9 @@ class Session:
         Return the ledger of then; what is still missing is a finding, no error.
         """
         deadline = time.monotonic() + within_s
-        now_ms = time.time() * 1_000
-        ledger = wait_for_books(
-            self._past,
-            self.deployment.job,
-            now_ms,
-            within_s,
-            pause=self._pause,
-        )
-        if ledger is None:
-            ledger = self.follower.start.ledger
+        job, now_ms = self.deployment.job, time.time() * 1_000
+        ledger = wait_for_books(self._past, job, now_ms, within_s, self._pause)
+        ledger = ledger or self.follower.start.ledger
         self.follower.wait_for(ledger.upto.end_ms, 5)
         self.tick()
         left_s = max(1.0, deadline - time.monotonic())
@@ -172,11 +166,6 @@ class Session:
         while self.follower.run.offset < newest and time.monotonic() < deadline:
             time.sleep(0.05)
         return ledger
-
-    def ledger(self) -> Ledger:
-        """Return the ledger as it is."""
-        ledger = self._past.ledger(self.deployment.job)
-        return self.follower.start.ledger if ledger is None else ledger
 
     def _pause(self, seconds: float) -> None:
         # A drain may take long; it is shown too.

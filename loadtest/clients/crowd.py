@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from threading import Lock
 from typing import Any
 
 from loadtest.client_mix import Member
@@ -26,7 +25,7 @@ class CrowdLost(RuntimeError):
 
 
 class Crowd:
-    """The clients, as their processes' parent sees them.
+    """The clients, as their processes' parent sees them. Not for several threads.
 
     First ``join``, then as many ``ticks`` as wanted, then ``settle``, after which
     nothing more is taken in, then ``judge``, then ``leave``; and again.
@@ -35,7 +34,6 @@ class Crowd:
     def __init__(self, pids: Sequence[int], pipes: Sequence[Connection]) -> None:
         self.pids = tuple(pids)
         self._pipes = pipes
-        self._lock = Lock()
 
     def join(self, members: Sequence[Member], within_s: float) -> None:
         """Have members connect, evenly spread over so long; returns at once."""
@@ -121,13 +119,12 @@ class Crowd:
         return self._ask_each(what, [arguments] * len(self._pipes))
 
     def _ask_each(self, what: str, arguments: Sequence[Sequence[Any]]) -> list[Any]:
-        with self._lock:
-            try:
-                for pipe, own in zip(self._pipes, arguments, strict=True):
-                    pipe.send((what, *own))
-                answers = [pipe.recv() for pipe in self._pipes]
-            except (EOFError, OSError) as error:
-                raise CrowdLost("a process of clients has ended") from error
+        try:
+            for pipe, own in zip(self._pipes, arguments, strict=True):
+                pipe.send((what, *own))
+            answers = [pipe.recv() for pipe in self._pipes]
+        except (EOFError, OSError) as error:
+            raise CrowdLost("a process of clients has ended") from error
         for answer in answers:
             if isinstance(answer, Exception):
                 raise CrowdLost(f"{what}: {answer}")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from loadtest.figures import words
 from loadtest.figures.percentiles import mean_of
-from loadtest.report.verdict import LOADS, RunVerdict, judge
+from loadtest.report.verdict import LOADS, detail, headline
 from loadtest.results import (
     Capacity,
     Check,
@@ -25,17 +25,17 @@ T = TypeVar("T")
 
 def summary(result: Result) -> Group:
     """Return what is printed at the end of a run."""
-    found = judge(result)
-    return Group(*_parts(result, found))
+    return Group(*_parts(result))
 
 
-def _parts(result: Result, found: RunVerdict) -> Iterator[RenderableType]:
+def _parts(result: Result) -> Iterator[RenderableType]:
     outcome = result.outcome
-    colour = "green" if found.is_good else "red"
-    yield Text(found.headline, style=f"bold {colour}")
-    yield Text(found.detail)
-    if found.checks:
-        yield _thresholds(found.checks)
+    colour = "green" if result.is_passed else "red"
+    yield Text(headline(result), style=f"bold {colour}")
+    yield Text(detail(result))
+    if outcome.checks:
+        broken_first = sorted(outcome.checks, key=lambda check: not check.is_broken)
+        yield _thresholds(broken_first)
     for text in outcome.faults:
         yield Text(f"fault: {text}", style="red")
     if result.capacity is not None:

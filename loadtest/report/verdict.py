@@ -1,7 +1,6 @@
 """Did it hold? The first line of every report. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from loadtest.figures import words
 from loadtest.figures.percentiles import mean_of
@@ -13,28 +12,23 @@ BUSIEST = 3
 LOADS = {"rate": "trades a second", "clients": "clients"}
 
 
-@dataclass(frozen=True, slots=True)
-class RunVerdict:
-    """The answer, and what it was about."""
-
-    is_good: bool
-    headline: str
-    detail: str
-    checks: Sequence[Check]
-    """Every threshold, the broken ones first."""
-
-
-def judge(result: Result) -> RunVerdict:
-    """Return whether the run held, in words."""
-    checks = sorted(result.outcome.checks, key=lambda check: not check.is_broken)
-    broken = sum(check.is_broken for check in checks)
+def headline(result: Result) -> str:
+    """Return whether the run held."""
     if result.capacity is not None and result.is_passed:
-        headline = _limit(result.capacity)
-        detail = gave_way(result.capacity)
-    else:
-        headline = "It held" if result.is_passed else _failure(broken, len(checks))
-        detail = in_short(result.outcome)
-    return RunVerdict(result.is_passed, headline, detail, checks)
+        return _limit(result.capacity)
+    checks = result.outcome.checks
+    broken = sum(check.is_broken for check in checks)
+    if result.is_passed or not broken:
+        return "It held" if result.is_passed else "It did not hold"
+    rules = words.plural(len(checks), "threshold")
+    return f"It did not hold: {words.count(broken)} of {rules} broke"
+
+
+def detail(result: Result) -> str:
+    """Return what it was about: the load, or what gave way at the limit."""
+    if result.capacity is not None and result.is_passed:
+        return gave_way(result.capacity)
+    return in_short(result.outcome)
 
 
 def in_short(outcome: Outcome) -> str:
@@ -74,13 +68,6 @@ def gave_way(capacity: Capacity) -> str:
     ]
     broken = broken_words(failed[-1].checks)
     return f"What gave way first: {'; '.join([*broken, *busiest])}."
-
-
-def _failure(broken: int, checked: int) -> str:
-    if not broken:
-        return "It did not hold"
-    rules = words.plural(checked, "threshold")
-    return f"It did not hold: {words.count(broken)} of {rules} broke"
 
 
 def _limit(capacity: Capacity) -> str:
