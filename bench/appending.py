@@ -139,8 +139,7 @@ def redis_ways() -> dict[str, Way]:
             )
             for size in (1, 100, 1_000)
         },
-        "feed: binance": Way(feed("binance", "S%dUSDT", speak_binance)),
-        "feed: upbit": Way(feed("upbit", "KRW-S%d", speak_upbit)),
+        "feed: binance": Way(feed),
         "TradeProducer": Way(lambda server, trades: produce(server.url, trades)),
         "floor: the feeds' writer": Way(write_redis),
     }
@@ -233,26 +232,20 @@ def post(port: int, bodies: Sequence[bytes]) -> None:
                 raise SystemExit(f"answered with {answer.status}")
 
 
-def feed(
-    name: str, form: str, speak: Callable[[int, str], dict[str, Any]]
-) -> Callable[[Server, Trades], Spent]:
-    """Return what follows an exchange; its trades are made up, as many as asked for."""
-
-    def append(server: Server, trades: Trades) -> Spent:
-        symbols = [form % number for number in range(SYMBOLS)]
-        frames = (
-            json.dumps(speak(number, symbols[number % SYMBOLS])).encode()
-            for number in range(len(trades))
-        )
-        blob = b"".join(Frame(Opcode.TEXT, f).serialize(mask=False) for f in frames)
-        with spawned(run_exchange, blob) as (exchange, _):
-            address = f"//127.0.0.1:{exchange.recv()}"
-            words = ("feed", name, "--symbols", ",".join(symbols))
-            words += ("--url", f"ws:{address}", "--rest-url", f"http:{address}")
-            with running(*words, server=server) as process:
-                return wait_for(server, process, len(trades))
-
-    return append
+def feed(server: Server, trades: Trades) -> Spent:
+    """Follow an exchange; its trades are made up, as many as asked for."""
+    symbols = [f"S{number}USDT" for number in range(SYMBOLS)]
+    frames = (
+        json.dumps(speak_binance(number, symbols[number % SYMBOLS])).encode()
+        for number in range(len(trades))
+    )
+    blob = b"".join(Frame(Opcode.TEXT, f).serialize(mask=False) for f in frames)
+    with spawned(run_exchange, blob) as (exchange, _):
+        address = f"//127.0.0.1:{exchange.recv()}"
+        words = ["feed", "binance", "--symbols", ",".join(symbols)]
+        words += ["--url", f"ws:{address}", "--rest-url", f"http:{address}"]
+        with running(*words, server=server) as process:
+            return wait_for(server, process, len(trades))
 
 
 def speak_binance(number: int, symbol: str) -> dict[str, Any]:
@@ -264,18 +257,6 @@ def speak_binance(number: int, symbol: str) -> dict[str, Any]:
         **{"q": f"0.{1 + number % 99_999:05}000", "T": T0_MS + trade, "m": False},
     }
     return {"stream": f"{symbol.lower()}@trade", "data": event | {"M": True}}
-
-
-def speak_upbit(number: int, symbol: str) -> dict[str, Any]:
-    """Return the n-th trade as Upbit's stream says it."""
-    time_ms = T0_MS + number // SYMBOLS
-    return {
-        **{"ty": "trade", "cd": symbol, "tms": time_ms + 1, "td": "2026-03-20"},
-        **{"ttm": "00:00:00", "ttms": time_ms, "tp": 1_000.0 + number % 1_000},
-        **{"tv": 0.5 + number % 9_999 / 1e4, "ab": "BID", "pcp": 990.0, "c": "RISE"},
-        **{"cp": 10.0, "sid": time_ms * 1_000 + number % 1_000, "st": "REALTIME"},
-        **{"bap": 1_001.0, "bas": 0.125, "bbp": 1_000.0, "bbs": 0.25},
-    }
 
 
 def run_exchange(ready: Connection, blob: bytes) -> None:

@@ -16,7 +16,7 @@ from loadtest.judge.capacity_search import conclude, next_load
 from loadtest.load_session import Session, session
 from loadtest.plan import LoadPlan, Search
 from loadtest.report.console import RunDisplay
-from loadtest.report.outcome import Measured, make_outcome
+from loadtest.report.outcome import make_outcome
 from loadtest.report.verdict import broken_words
 from loadtest.results import Capacity, Outcome, Result, Step
 from loadtest.system.deployment import Deployment
@@ -92,8 +92,8 @@ def _ending(run: Session) -> Iterator[None]:
 
     def handle(number: int, _: FrameType | None) -> None:
         run.end_early()
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
     for number in _SIGNALS:
         signal.signal(number, handle)
@@ -162,9 +162,8 @@ class _LoadTest:
         faults = [
             f"{outcome.name}: {fault}" for outcome in polled for fault in outcome.faults
         ]
-        told = replace(streamed, faults=[*streamed.faults, *faults])
-        checked = replace(told, checks=check(self._plan.rules, told))
-        return checked, outcomes
+        whole = replace(streamed, faults=[*streamed.faults, *faults])
+        return replace(whole, checks=check(self._plan.rules, whole)), outcomes
 
     def _warm_up(self, feed: FeedPlan, audience: Audience | None = None) -> None:
         """Feed for a while, until everything is compiled and the clients are there."""
@@ -217,20 +216,23 @@ class _LoadTest:
                 raise EndedTooSoon
         feeding = run.stop_feed()
         after = run.drain(DRAIN_WITHIN_S)
-        found = audit(run.deployment, run.follower, after) if is_audited else None
-        reference = run.follower.run.reference(found.first_news_ms if found else None)
-        measured = Measured(
+        audited = audit(run.deployment, run.follower, after) if is_audited else None
+        first_news_ms = audited.first_news_ms if audited else None
+        reference = run.follower.run.reference(first_news_ms)
+        outcome = make_outcome(
             name=name,
             from_ms=from_ms,
             to_ms=to_ms,
             feeding=feeding,
             books=movement(before, after),
-            audit=found.audit if found else None,
+            audit=audited.audit if audited else None,
             # Of the windows after the one that ends as the stretch begins.
             judgement=run.crowd.judge(reference, from_ms + 1, to_ms),
             incidents=[*run.follower.faults, *run.deployment.incidents()],
+            run=run.follower.run,
+            recorder=run.recorder,
+            usage=run.usage,
         )
-        outcome = make_outcome(measured, run.follower.run, run.recorder, run.usage)
         return replace(outcome, checks=check(self._plan.rules, outcome))
 
     def _ways(self) -> Iterator[tuple[str, Audience]]:

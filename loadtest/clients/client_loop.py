@@ -43,27 +43,35 @@ class ClientLoop:
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
         self.rows = RowReader()
-        self.is_frozen = False
         self.newest_window = 0
         self.connected: Counter[str] = Counter()
         self.merged_at: Counter[int] = Counter()
         """How often a prompt client got the window of an offset merged."""
         self._second = int(time.time())
-        self._seconds: dict[int, dict[Kind, ClientTally]] = {self._second: {}}
-        self._now = self._seconds[self._second]
-        self._past = ClientTally()
-        """What all kinds have seen before this second."""
-        self._told = ClientTally()
-        self._lags_ms = array("f")
+        self._seconds: dict[int, dict[Kind, ClientTally]] = {}
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
         self._queue: deque[tuple[Hear, bytes | None, float]] = deque()
+        self.forget()
         self._received_s = 0.0
         self._is_checking = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._loop.call_later(STEP_S, self._step)
         self.errors: list[BaseException] = []
+
+    def forget(self) -> None:
+        """Drop everything that was counted or is due: the members are others."""
+        self._due.clear()
+        self._queue.clear()
+        self._now: dict[Kind, ClientTally] = {}
+        self._seconds = {self._second: self._now}
+        # What all kinds have seen before this second, and what was told of it.
+        self._past = self._told = ClientTally()
+        self._lags_ms = array("f")
+        self.merged_at.clear()
+        self.rows.said.clear()
+        self.is_frozen = False
 
     def tally(self, kind: Kind) -> ClientTally:
         """Return the counts of a kind in this second."""
@@ -117,18 +125,6 @@ class ClientLoop:
                 for kind, tally in tallies.items():
                     counts.setdefault(kind, ClientTally()).add(tally)
         return counts
-
-    def forget(self) -> None:
-        """Drop everything that was counted or is due: the members are others."""
-        self._due.clear()
-        self._queue.clear()
-        self._seconds = {self._second: {}}
-        self._now = self._seconds[self._second]
-        self._past = self._told = ClientTally()
-        self._lags_ms = array("f")
-        self.merged_at.clear()
-        self.rows.said.clear()
-        self.is_frozen = False
 
     def _step(self) -> None:
         self._loop.call_later(STEP_S, self._step)

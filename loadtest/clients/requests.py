@@ -51,7 +51,6 @@ class _HttpClient(LoadClient, asyncio.Protocol):
             )
 
     def cut(self) -> None:
-        """Cut the line."""
         if self.transport is not None:
             self.transport.abort()
 
@@ -61,7 +60,6 @@ class _HttpClient(LoadClient, asyncio.Protocol):
         self.parser = HttpResponseParser(self)
 
     def data_received(self, data: bytes) -> None:
-        """Have it parsed."""
         self.heard_ms = time.time() * 1e3
         self.parser.feed_data(data)
 
@@ -70,7 +68,6 @@ class EventClient(_HttpClient):
     """Reads the event stream as fast as it can: ``sse``."""
 
     def open(self) -> None:
-        """Connect and ask."""
         self._rest = b""
         self.client_loop.run(self.connect())
 

@@ -38,11 +38,9 @@ class SocketClient(LoadClient, WSListener):
         self._url = f"ws://{host}:{target.port}/v1/stream"
 
     def open(self) -> None:
-        """Connect."""
         self.client_loop.run(self._open())
 
     def cut(self) -> None:
-        """Cut the line."""
         if self.transport is not None:
             self.transport.disconnect(graceful=False)
 

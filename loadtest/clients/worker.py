@@ -5,9 +5,8 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from typing import Any
 
 import uvloop
 
@@ -158,14 +157,11 @@ async def _obey(pipe: Connection, targets: Sequence[Target], seed: int) -> None:
                 # The loop has made it non-blocking; a long message has to block.
                 os.set_blocking(pipe.fileno(), True)
                 what, *arguments = pipe.recv()
-                pipe.send(await _answer(getattr(worker, what), arguments))
+                try:
+                    answer = await getattr(worker, what)(*arguments)
+                except Exception as error:  # noqa: BLE001 - the other process raises it
+                    answer = RuntimeError(f"{type(error).__name__}: {error}")
+                pipe.send(answer)
         except (EOFError, OSError):
             loop.remove_reader(pipe.fileno())
             return
-
-
-async def _answer(carry_out: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    try:
-        return await carry_out(*arguments)
-    except Exception as error:  # noqa: BLE001 - the other process raises it
-        return RuntimeError(f"{type(error).__name__}: {error}")

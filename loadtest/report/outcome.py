@@ -3,7 +3,6 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from loadtest.figures.percentiles import mean_of, nearest_rank, summarize
 from loadtest.judge.judging import Judgement, KindJudgement
@@ -25,59 +24,56 @@ Values = Mapping[int, Sequence[float]]
 """Values by the end of the window they belong to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What a stretch came to: windows that end within ``(from_ms, to_ms]``."""
-
-    name: str
-    from_ms: float
-    to_ms: float
-    feeding: Feeding
-    books: BookMovement
-    audit: Audit | None
-    judgement: Judgement
-    incidents: Sequence[str] = ()
-    """What broke beside what clients saw: parts that ended, holes in the stream."""
-
-
 def make_outcome(
-    measured: Measured, run: PublishedRun, recorder: Recorder, usage: Usage
+    *,
+    name: str,
+    from_ms: float,
+    to_ms: float,
+    feeding: Feeding,
+    books: BookMovement,
+    audit: Audit | None,
+    judgement: Judgement,
+    incidents: Sequence[str],
+    run: PublishedRun,
+    recorder: Recorder,
+    usage: Usage,
 ) -> Outcome:
-    """Return what a report shows of a stretch."""
-    from_ms, to_ms = measured.from_ms, measured.to_ms
-    kinds = measured.judgement.kinds
+    """Return what a report shows of a stretch: windows within ``(from_ms, to_ms]``.
+
+    ``incidents``: what broke beside what clients saw, parts that ended, holes in the
+    stream.
+    """
+    kinds = judgement.kinds
     prompt = [kinds[kind] for kind in kinds if kind in PROMPT]
     axis = recorder.axis(from_ms, to_ms)
     published = {h.end_ms: h for h in run.windows if from_ms < h.end_ms <= to_ms}
     return Outcome(
-        name=measured.name,
+        name=name,
         from_ms=from_ms,
         to_ms=to_ms,
-        feeding=measured.feeding,
-        lag_ms=summarize(_all(one.lags_ms for one in prompt)),
+        feeding=feeding,
+        lag_ms=summarize(_all(kind.lags_ms for kind in prompt)),
         publish_ms=summarize(held.lag_ms for held in published.values()),
-        fanout_ms=summarize(_all(one.fanouts_ms for one in prompt)),
-        staleness_ms=summarize(_all(one.staleness_ms for one in prompt)),
-        kinds=[_kind_outcome(kind, found) for kind, found in kinds.items()],
-        books=measured.books,
-        audit=measured.audit,
-        faults=[*measured.incidents, *measured.judgement.faults],
+        fanout_ms=summarize(_all(kind.fanouts_ms for kind in prompt)),
+        staleness_ms=summarize(_all(kind.staleness_ms for kind in prompt)),
+        kinds=[_kind_outcome(*of_kind) for of_kind in kinds.items()],
+        books=books,
+        audit=audit,
+        faults=[*incidents, *judgement.faults],
         seconds=recorder.seconds(from_ms, to_ms, usage.machine(axis)),
-        windows=_windows(
-            sorted(published.items()), prompt, measured.judgement.merged_at
-        ),
+        windows=_windows(sorted(published.items()), prompt, judgement.merged_at),
         processes=usage.processes(axis),
     )
 
 
-def _kind_outcome(kind: str, found: KindJudgement) -> KindOutcome:
+def _kind_outcome(kind: str, judged: KindJudgement) -> KindOutcome:
     return KindOutcome(
         kind=kind,
-        clients=found.clients,
-        lag_ms=summarize(_all([found.lags_ms])),
-        staleness_ms=summarize(_all([found.staleness_ms])),
-        unseen=found.unseen,
-        **{name: getattr(found.tally, name) for name in COUNTS},
+        clients=judged.clients,
+        lag_ms=summarize(_all([judged.lags_ms])),
+        staleness_ms=summarize(_all([judged.staleness_ms])),
+        unseen=judged.unseen,
+        **{name: getattr(judged.tally, name) for name in COUNTS},
     )
 
 
@@ -112,11 +108,11 @@ def _of_window(parts: Iterable[Values], end_ms: int) -> list[float]:
 
 
 def _all(parts: Iterable[Values]) -> "array[float]":
-    found = array("f")
+    everything = array("f")
     for part in parts:
         for values in part.values():
-            found.extend(values)
-    return found
+            everything.extend(values)
+    return everything
 
 
 def _rank(ordered: Sequence[float], per_mille: int) -> float | None:

@@ -36,13 +36,6 @@ class Series:
     cpu: list[tuple[float, float]] = field(default_factory=list)
     memory_mib: list[tuple[float, float]] = field(default_factory=list)
 
-    def along(self, at_ms: Sequence[float]) -> ProcessUsage:
-        """Return it along an axis."""
-        cpu = _along(self.cpu, at_ms, _FRESH_MS)
-        # In between it has hardly changed.
-        memory = _along(self.memory_mib, at_ms, 2 * MEMORY_EVERY_S * 1_000)
-        return ProcessUsage(self.name, self.pid, self.is_ours, cpu, memory)
-
 
 class Usage:
     """Samples processes by name; one that ends or starts meanwhile is no trouble.
@@ -101,8 +94,17 @@ class Usage:
 
     def processes(self, at_ms: Sequence[float]) -> list[ProcessUsage]:
         """Return every process there was, along an axis: what is tested first."""
-        series = sorted(self._series.values(), key=lambda one: one.is_ours)
-        return [one.along(at_ms) for one in series]
+        return [
+            ProcessUsage(
+                series.name,
+                series.pid,
+                series.is_ours,
+                _along(series.cpu, at_ms, _FRESH_MS),
+                # In between it has hardly changed.
+                _along(series.memory_mib, at_ms, 2 * MEMORY_EVERY_S * 1_000),
+            )
+            for series in sorted(self._series.values(), key=lambda s: s.is_ours)
+        ]
 
     def machine(self, at_ms: Sequence[float]) -> Points:
         """Return what all processes of the machine used, in cores, along an axis."""
@@ -176,9 +178,9 @@ def _along(
 ) -> list[float | None]:
     """Return the newest sample at each moment, None where it is not fresh."""
     times = [time_ms for time_ms, _ in samples]
-    found: list[float | None] = []
+    values: list[float | None] = []
     for moment_ms in at_ms:
         place = bisect_right(times, moment_ms) - 1
         is_fresh = place >= 0 and moment_ms - times[place] <= fresh_ms
-        found.append(samples[place][1] if is_fresh else None)
-    return found
+        values.append(samples[place][1] if is_fresh else None)
+    return values

@@ -3,6 +3,8 @@
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,29 +12,23 @@ from gateway.app import STATIC
 from tests.conftest import skip_or_fail
 
 CALLS = """
-import { readFileSync } from "node:fs";
-const calls = JSON.parse(readFileSync(0, "utf8"));
-const answers = [];
-for (const [module, name, parameters] of calls) {
-  const rule = (await import(`./static/operations/${module}.js`))[name];
-  answers.push((typeof rule === "function" ? rule(...parameters) : rule) ?? null);
+import { createInterface } from "node:readline";
+for await (const line of createInterface({ input: process.stdin })) {
+  const answers = [];
+  for (const [module, name, parameters] of JSON.parse(line)) {
+    const rule = (await import(`./static/operations/${module}.js`))[name];
+    answers.push((typeof rule === "function" ? rule(...parameters) : rule) ?? null);
+  }
+  console.log(JSON.stringify(answers));
 }
-console.log(JSON.stringify(answers));
 """
 
 
 class Rules:
-    """The operations view's rules, as a browser would load them."""
+    """The operations view's rules, as a browser would load them, in one Node."""
 
-    def __init__(self, folder: Path) -> None:
-        node = shutil.which("node")
-        if node is None:
-            skip_or_fail("no node on PATH")
-        self._command = [str(node), str(folder / "calls.js")]
-        shutil.copytree(STATIC, folder / "static")
-        # Node takes a .js file for a module of the old kind otherwise.
-        (folder / "package.json").write_text('{"type": "module"}')
-        (folder / "calls.js").write_text(CALLS)
+    def __init__(self, node: "subprocess.Popen[str]") -> None:
+        self._node = node
 
     def call(self, module: str, name: str, *parameters: Any) -> Any:
         """Return what a rule returns, or the value of a constant."""
@@ -42,14 +38,33 @@ class Rules:
     def call_all(self, *calls: tuple[Any, ...]) -> list[Any]:
         """The same for several rules at once."""
         asked = [[module, name, list(rest)] for module, name, *rest in calls]
-        done = subprocess.run(
-            self._command,
-            input=json.dumps(asked),
-            capture_output=True,
-            text=True,
-            timeout=30,
-            env={"TZ": "Asia/Seoul", "PATH": ""},
-        )
-        assert done.returncode == 0, done.stderr
-        answers: list[Any] = json.loads(done.stdout)
+        assert self._node.stdin is not None
+        assert self._node.stdout is not None
+        print(json.dumps(asked), file=self._node.stdin, flush=True)
+        line = self._node.stdout.readline()
+        assert line, "Node has ended; what it said is above"
+        answers: list[Any] = json.loads(line)
         return answers
+
+
+@contextmanager
+def running_rules(folder: Path) -> Iterator[Rules]:
+    """Run the rules until the block ends; skip where there is no Node."""
+    node = shutil.which("node")
+    if node is None:
+        skip_or_fail("no node on PATH")
+    shutil.copytree(STATIC, folder / "static")
+    # Node takes a .js file for a module of the old kind otherwise.
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "calls.js").write_text(CALLS)
+    with subprocess.Popen(
+        [str(node), str(folder / "calls.js")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"TZ": "Asia/Seoul", "PATH": ""},
+    ) as process:
+        try:
+            yield Rules(process)
+        finally:
+            process.kill()

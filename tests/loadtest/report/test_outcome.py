@@ -7,10 +7,7 @@ from loadtest.feed.fed import Fed
 from loadtest.judge.judging import Judgement
 from loadtest.judge.published_run import PublishedRun
 from loadtest.judge.tallies import CrowdTick
-from loadtest.report.outcome import (
-    Measured,
-    make_outcome,
-)
+from loadtest.report.outcome import make_outcome
 from loadtest.report.recorder import Moment, Recorder
 from loadtest.results import BookMovement, ClientTally, Feeding, Outcome, Summary
 from loadtest.system.usage import Usage
@@ -44,11 +41,13 @@ def outcome_of(judgement: Judgement, **changes: object) -> Outcome:
         "books": BookMovement(20, 6, 14, 0, {}, 2, ()),
         "audit": None,
         "judgement": judgement,
+        "incidents": (),
+        "run": published(2_000, 4_000, 6_000, 8_000),
+        "recorder": recorder,
+        "usage": Usage(list, list),
         **changes,
     }
-    usage = Usage(list, list)
-    run = published(2_000, 4_000, 6_000, 8_000)
-    return make_outcome(Measured(**values), run, recorder, usage)  # type: ignore[arg-type]
+    return make_outcome(**values)  # type: ignore[arg-type]
 
 
 def judged() -> Judgement:
