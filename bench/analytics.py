@@ -3,16 +3,15 @@
 What they cost the throttle beside them: ``bench/lag.py --analytics bars,movers``.
 """
 
-import argparse
 import statistics
 import time
 from collections import defaultdict
 from contextlib import ExitStack
 
 from machine import (
-    end_on_signals,
     feeding,
     memory_by_name,
+    options,
     percentile,
     running_server,
     starting_job,
@@ -29,12 +28,12 @@ SETTLE_S = 20.0
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--rate", type=int, default=20_000, help="trades per second")
-    parser.add_argument("--only", default="bars,movers", help="products")
-    chosen = parser.parse_args()
-    end_on_signals()
+    chosen = options(
+        __doc__,
+        seconds=(120.0, "of feeding"),
+        rate=(20_000, "trades per second"),
+        only=("bars,movers", "products"),
+    )
     keep_up(chosen.rate, chosen.seconds, chosen.only)
     print(f"\nMachine: {describe_machine()}")
 

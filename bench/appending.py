@@ -9,7 +9,6 @@ from the first call until all is acknowledged. Processor time is that of the pro
 process, without what it takes to start and to append one request or frame.
 """
 
-import argparse
 import asyncio
 import json
 import resource
@@ -32,7 +31,7 @@ from machine import (
     NAMESPACE,
     Server,
     child,
-    end_on_signals,
+    options,
     print_rows,
     running_server,
     spawned,
@@ -84,13 +83,13 @@ class Way(NamedTuple):
 
 def main() -> None:
     """Append by each way in turn and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trades", type=int, default=200_000, help="of each run")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="ways whose name has this in it")
-    parser.add_argument("--kafka", action="store_true", help="also into a topic")
-    arguments = parser.parse_args()
-    end_on_signals()
+    arguments = options(
+        __doc__,
+        trades=(200_000, "of each run"),
+        rounds=(3, "of all ways"),
+        only=("", "ways whose name has this in it"),
+        kafka=(False, "also into a topic"),
+    )
     market = Simulator(rate=50_000, seconds=arguments.trades / 50_000 + 1, repeats=0)
     events = islice(market.events(T0_MS * 1_000), arguments.trades)
     trades = [(event.key, event.payload) for event in events]

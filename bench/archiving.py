@@ -11,18 +11,18 @@ One core stores (CPU time counts); the windows are those of the simulated market
 before anything is measured, and follow each other as a throttle publishes them.
 """
 
-import argparse
 import os
 import statistics
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count, groupby
 from pathlib import Path
 
 import pyarrow as pa
-from machine import percentile
+from machine import options, percentile
 
 from archive.contract.logged_run import runs_of, segment_of
 from archive.contract.logged_window import LoggedWindow
@@ -46,13 +46,14 @@ WINDOWS_A_FLUSH = 30
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=int, default=23_400, help="of trading")
-    parser.add_argument("--rate", type=float, default=750, help="trades a second")
-    parser.add_argument("--instruments", type=int, default=2_879)
-    parser.add_argument("--postgres", default="", help="a database, emptied before")
-    parser.add_argument("--kafka", default="", help="a broker; topics of its own")
-    arguments = parser.parse_args()
+    arguments = options(
+        __doc__,
+        seconds=(23_400, "of trading"),
+        rate=(750.0, "trades a second"),
+        instruments=(2_879, "of the market"),
+        postgres=("", "a database, emptied before"),
+        kafka=("", "a broker; topics of its own"),
+    )
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     if hasattr(os, "sched_setaffinity"):
@@ -96,7 +97,7 @@ def main() -> None:
         sink.close()
 
 
-def create_sink(arguments: argparse.Namespace, root: Path) -> Sink:
+def create_sink(arguments: Namespace, root: Path) -> Sink:
     """Return the destination that was asked for; not each has its libraries here."""
     if arguments.postgres:
         from archive.postgres.postgres_sink import PostgresSink

@@ -14,7 +14,6 @@ frames, once more with a processor that is four times slower. The rest of the br
 and the gateway share the machine with the page; there is no graphics card.
 """
 
-import argparse
 import json
 import time
 from collections.abc import Sequence
@@ -24,8 +23,8 @@ from typing import Any
 
 from machine import (
     Row,
-    end_on_signals,
     load_table,
+    options,
     percentile,
     print_rows,
     running_chromium,
@@ -84,13 +83,11 @@ REST = "paint, messages, garbage"
 
 def main() -> None:
     """Measure windows of two sizes, in each view, and while scrolling."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--windows", type=int, default=30, help="of each case")
-    parser.add_argument(
-        "--slowdown", type=float, default=1, help="of the page's thread: a phone's is 4"
+    arguments = options(
+        __doc__,
+        windows=(30, "of each case"),
+        slowdown=(1.0, "of the page's thread: a phone's is 4"),
     )
-    arguments = parser.parse_args()
-    end_on_signals()
     with started() as bench, running_chromium() as chromium:
         # The gateway knows what the instruments are called.
         load_table(bench.server, len(LISTING))

@@ -6,7 +6,6 @@ watches the job while it is live. Nothing else runs; there are no clients.
 `--everything` measures the memory of all processes of `tickthrottle run` in its place.
 """
 
-import argparse
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,10 +14,10 @@ from contextlib import suppress
 import psutil
 from machine import (
     Program,
-    end_on_signals,
     feeding,
     memory_by_name,
     memory_of,
+    options,
     percentile,
     print_rows,
     read_batches,
@@ -41,15 +40,13 @@ LOOKS_S = (60, 120, 240, 420, 600)
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--rate", type=int, default=900, help="trades per second")
-    parser.add_argument("--seconds", type=float, default=60, help="live, each round")
-    parser.add_argument(
-        "--everything", action="store_true", help="ten minutes of tickthrottle run"
+    arguments = options(
+        __doc__,
+        rounds=(5, "starts"),
+        rate=(900, "trades per second"),
+        seconds=(60.0, "live, each round"),
+        everything=(False, "ten minutes of tickthrottle run"),
     )
-    arguments = parser.parse_args()
-    end_on_signals()
     if arguments.everything:
         report_everything()
         return

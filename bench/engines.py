@@ -7,13 +7,13 @@ its end. Afterwards the topic is read again and every row that came is compared.
 fetches and builds the others; `docs/peers.md` says what each of them promises.
 """
 
-import argparse
 import sys
 import tempfile
+from argparse import Namespace
 from pathlib import Path
 
 from fill import create_topic, running_broker
-from machine import Row, end_on_signals, print_rows
+from machine import Row, options, print_rows
 
 from bench.peers.maven import build, java_version
 from bench.peers.measuring import Feed, measure_drain, measure_live
@@ -26,8 +26,24 @@ PARTITIONS = 4
 
 def main() -> None:
     """Measure and print, also what there is when it is ended early."""
-    chosen = parse_arguments()
-    end_on_signals()
+    chosen = options(
+        __doc__,
+        engines=(
+            ["tickthrottle", "streams-2", "flink-2"],
+            "which, in their turn; the number is that of threads",
+            ENGINES,
+        ),
+        rounds=(2, "of all engines"),
+        instruments=(2_879, "of the market"),
+        live=(True, "the live rates"),
+        rates=([900, 20_000], "trades/s"),
+        windows=(10, "of each rate"),
+        warmup=(8.0, "s before them"),
+        drain=(True, "the backlog"),
+        backlog=(2_000_000, "trades"),
+        recorded=(50_000, "trades/s of it"),
+        within=(300.0, "longest drain, s"),
+    )
     build()
     backlog = (
         f"A backlog of {chosen.backlog:,} trades recorded at {chosen.recorded:,}/s"
@@ -50,7 +66,7 @@ def main() -> None:
 
 def measure(
     servers: str,
-    chosen: argparse.Namespace,
+    chosen: Namespace,
     lives: list[Row],
     silences: list[Row],
     drains: list[Row],
@@ -71,30 +87,6 @@ def measure(
                 silences.append(silence)
             if chosen.drain:
                 drains.append(measure_drain(engine, backlog, chosen.within))
-
-
-def parse_arguments() -> argparse.Namespace:
-    """Return the command line's choices."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    switch = argparse.BooleanOptionalAction
-    parser.add_argument(
-        "--engines",
-        nargs="+",
-        choices=ENGINES,
-        default=["tickthrottle", "streams-2", "flink-2"],
-        help="which, in their turn; the number is that of threads",
-    )
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--instruments", type=int, default=2_879)
-    parser.add_argument("--live", action=switch, default=True, help="the live rates")
-    parser.add_argument("--rates", type=int, nargs="+", default=[900, 20_000])
-    parser.add_argument("--windows", type=int, default=10, help="of each rate")
-    parser.add_argument("--warmup", type=float, default=8, help="s before them")
-    parser.add_argument("--drain", action=switch, default=True, help="the backlog")
-    parser.add_argument("--backlog", type=int, default=2_000_000, help="trades")
-    parser.add_argument("--recorded", type=int, default=50_000, help="trades/s of it")
-    parser.add_argument("--within", type=float, default=300, help="longest drain, s")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ is read. With a large ``--clients`` the clients' own core is a limit too: its sh
 busy time is printed.
 """
 
-import argparse
 import os
 import selectors
 import socket
@@ -22,7 +21,7 @@ from random import Random
 from statistics import median
 
 import psutil
-from machine import Row, end_on_signals, percentile, print_rows, spawned
+from machine import Row, options, percentile, print_rows, spawned
 from pinned_gateway import INSTRUMENTS, WINDOW_S, Bench, Stretch, pin, started
 
 from gateway.protocol.key_sets import ALL
@@ -43,14 +42,14 @@ REST_S = 1.0
 
 def main() -> None:
     """Run the cases that were asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", default="abcdeop", help="which of them")
-    parser.add_argument("--clients", default="1000,5000,15000", help="for o, a and c")
-    parser.add_argument("--windows", type=int, default=10, help="of each case")
-    parser.add_argument("--asgi", action="store_true", help="write through ASGI")
-    parser.add_argument("--groups", type=int, default=0, help="of o and a, as well")
-    arguments = parser.parse_args()
-    end_on_signals()
+    arguments = options(
+        __doc__,
+        cases=("abcdeop", "which of them"),
+        clients=("1000,5000,15000", "for o, a and c"),
+        windows=(10, "of each case"),
+        asgi=(False, "write through ASGI"),
+        groups=(0, "of o and a, as well: windows with figures of so many groups"),
+    )
     counts = [int(count) for count in arguments.clients.split(",")]
     cases, windows = set(arguments.cases), arguments.windows
     traded = Random(1).sample(INSTRUMENTS, 900)

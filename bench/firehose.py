@@ -5,14 +5,13 @@ other core, who read as fast as they are sent. Printed is how long the gateway u
 core in a second, less what it uses with nobody looking.
 """
 
-import argparse
 import http.client
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from machine import end_on_signals, feeding
+from machine import feeding, options
 from pinned_gateway import Bench, started
 
 from ingest.process.ports import free_port
@@ -26,10 +25,7 @@ SETTLES_S = 3.0
 
 def main() -> None:
     """Measure each rate with each number of viewers."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10, help="of each case")
-    arguments = parser.parse_args()
-    end_on_signals()
+    arguments = options(__doc__, seconds=(10.0, "of each case"))
     print(f"Machine: {describe_machine()}\n")
     print("ms of the gateway's core in a second, beyond what it uses without viewers\n")
     print("| trades/s | " + " | ".join(f"{n} viewers" for n in VIEWERS[1:]) + " |")

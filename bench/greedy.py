@@ -7,7 +7,6 @@ after the other and then all at once, in turns with nobody: so that the machine'
 fall on both.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -26,7 +25,7 @@ from threading import Event, Thread
 
 import pyarrow as pa
 import redis
-from machine import NAMESPACE, end_on_signals, percentile, print_rows, spawned
+from machine import NAMESPACE, options, percentile, print_rows, spawned
 from pinned_gateway import INSTRUMENTS, WINDOW_S, Bench, Stretch, pin, started
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
@@ -328,16 +327,16 @@ def store_bars(client: redis.Redis) -> None:
 
 def main() -> None:
     """Measure updates and REST of others with and without one greedy address."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--clients", type=int, default=1_000, help="of the stream")
-    parser.add_argument("--seconds", type=float, default=60, help="of each resource")
-    parser.add_argument("--only", choices=[*RESOURCES, "all"], help="one resource")
-    options = parser.parse_args()
-    end_on_signals()
-    rounds = max(1, round(options.seconds / (IN_TURN * WINDOW_S)))
+    chosen = options(
+        __doc__,
+        clients=(1_000, "of the stream"),
+        seconds=(60.0, "of each resource"),
+        only=("", "one resource", [*RESOURCES, "all"]),
+    )
+    rounds = max(1, round(chosen.seconds / (IN_TURN * WINDOW_S)))
     each = {name: [name] for name in RESOURCES} | {"all": [*RESOURCES]}
-    if options.only:
-        each = {options.only: each[options.only]}
+    if chosen.only:
+        each = {chosen.only: each[chosen.only]}
     turns = {"nobody": Turn()} | {name: Turn() for name in each}
     limits = {name: GatewaySettings.model_fields[name].default for name in LIMITS}
     with (
@@ -347,7 +346,7 @@ def main() -> None:
         store_days(Path(folder), WITH_BARS, DAYS, MINUTES_A_DAY, WINDOWS_A_DAY)
         store_bars(bench.client)
         with spawned(be_greedy, bench.port) as (orders, _):
-            bench.connect(Audience(options.clients))
+            bench.connect(Audience(chosen.clients))
             bench.publish(INSTRUMENTS, 2)
             for name, resources in each.items():
                 for _ in range(rounds):
@@ -359,7 +358,7 @@ def main() -> None:
         ends_ms = [end for turn in turns.values() for end in turn.stretch.ends_ms]
         times_ms = dict(zip(ends_ms, bench.judge(ends_ms), strict=True))
     print(f"Machine: {describe_machine()}")
-    report(turns, times_ms, options.clients)
+    report(turns, times_ms, chosen.clients)
 
 
 def report(

@@ -7,7 +7,6 @@ digits, a client that does not read, the program killed, started twice, a cut li
 Ends with exit code 1 if one of them did not show what docs/alternatives.md says.
 """
 
-import argparse
 import asyncio
 import json
 import re
@@ -19,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from machine import Server, child, end_on_signals, print_rows, running_server
+from machine import Server, child, options, print_rows, running_server
 from redis.asyncio import Redis
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -213,10 +212,7 @@ async def show(name: str) -> tuple[str, bool]:
 
 def main() -> None:
     """Run all trials and print what was seen."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=[*TRIALS], nargs="+", default=[*TRIALS])
-    chosen = parser.parse_args().only
-    end_on_signals()
+    chosen = options(__doc__, only=([*TRIALS], "which of them", [*TRIALS])).only
     seen = {name: asyncio.run(show(name)) for name in chosen}
     rows = [{"what happens": n, "what is seen": said} for n, (said, _) in seen.items()]
     print_rows("Redis and a hundred lines", rows)

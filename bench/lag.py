@@ -5,9 +5,9 @@ throttle's own log says where each batch spent its time. The clients run beside 
 pipeline, so they compete with it for the same cores; what they cost is in the figures.
 """
 
-import argparse
 import sys
 import tempfile
+from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 from fill import TOPIC, create_topic, running_broker
-from machine import end_on_signals, memory_by_name, print_table, read_batches
+from machine import memory_by_name, options, print_table, read_batches
 from rich.console import Console
 
 from cli.commands.load_choices import LoadChoices
@@ -32,8 +32,18 @@ WINDOW_S = 2
 
 def main() -> None:
     """Measure and print."""
-    arguments = parse_arguments()
-    end_on_signals()
+    arguments = options(
+        __doc__,
+        windows=(100, "how many to measure"),
+        warmup=(30, "windows before that"),
+        clients=(100, "of the stream"),
+        keys=("30", "instruments a client, or 'all'"),
+        rate=(900.0, "trades per second"),
+        trade_log=("redis", "where trades are", ["redis", "kafka"]),
+        partitions=(4, "of it"),
+        archive=(False, "to files, meanwhile"),
+        analytics=("off", "bars,movers: beside it"),
+    )
     everything = arguments.keys == "all"
     plan = plan_of(
         LoadChoices(
@@ -75,23 +85,8 @@ def main() -> None:
     sys.exit(1 if result.outcome.faults else 0)
 
 
-def parse_arguments() -> argparse.Namespace:
-    """Return the command line's choices."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--windows", type=int, default=100, help="how many to measure")
-    parser.add_argument("--warmup", type=int, default=30, help="windows before that")
-    parser.add_argument("--clients", type=int, default=100)
-    parser.add_argument("--keys", default="30", help="instruments a client, or 'all'")
-    parser.add_argument("--rate", type=float, default=900, help="trades per second")
-    parser.add_argument("--trade-log", choices=["redis", "kafka"], default="redis")
-    parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument("--archive", action="store_true", help="to files, meanwhile")
-    parser.add_argument("--analytics", default="off", help="bars,movers: beside it")
-    return parser.parse_args()
-
-
 @contextmanager
-def trade_log(arguments: argparse.Namespace) -> Iterator[dict[str, str]]:
+def trade_log(arguments: Namespace) -> Iterator[dict[str, str]]:
     """Yield what the pipeline has to be told of its log; a broker runs meanwhile."""
     if arguments.trade_log == "redis":
         yield {"TICKTHROTTLE_PARTITIONS": str(arguments.partitions)}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -291,6 +292,22 @@ def running_chromium() -> Iterator["Browser"]:
         launched.close()
 
 
-def end_on_signals() -> None:
-    """Let SIGTERM end the benchmark as Ctrl-C does: with everything it started."""
+def options(document: str | None, **known: Any) -> Namespace:
+    """Return what the command line says.
+
+    Each option has a default, which tells its kind (a switch, a list, a number, a
+    text), words, and perhaps choices. From now on SIGTERM ends the benchmark as Ctrl-C
+    does: with everything it started.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    parser = ArgumentParser(description=document)
+    for name, (default, words, *choices) in known.items():
+        more: dict[str, Any] = {"action": BooleanOptionalAction}
+        if not isinstance(default, bool):
+            is_list = isinstance(default, list)
+            more = {"type": type(default[0] if is_list else default)}
+            more |= {"nargs": "+"} if is_list else {}
+            more |= {"choices": choices[0]} if choices else {}
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, default=default, help=words, **more)
+    return parser.parse_args()

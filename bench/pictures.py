@@ -7,7 +7,6 @@ firehose page as an animated WebP, all into `docs/`. ``--only`` takes some of th
 Names of instruments are Korean. Without a font for them there are no pictures.
 """
 
-import argparse
 import base64
 import io
 import subprocess
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from machine import (
-    end_on_signals,
+    options,
     running_chromium,
     running_everything,
     wait_ready,
@@ -88,10 +87,7 @@ VIEWS = (
 def main() -> None:
     """Take the pictures and the recording."""
     names = [*(view.name for view in VIEWS), RECORDING]
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", default=names, choices=names)
-    wanted = parser.parse_args().only
-    end_on_signals()
+    wanted = options(__doc__, only=(names, "which of them", names)).only
     fonts = ["fc-list", ":lang=ko"]
     if not subprocess.run(fonts, check=True, capture_output=True).stdout.strip():
         raise SystemExit("no font here writes Korean (on Debian: fonts-nanum)")

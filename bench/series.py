@@ -4,12 +4,12 @@ The rules run as they do in the job, on a real Redis, without Spark: reading, ch
 combining, assembling and publishing. Each way takes its turns in one run.
 """
 
-import argparse
 import time
+from argparse import Namespace
 from random import Random
 from statistics import median, quantiles
 
-from machine import end_on_signals
+from machine import options
 
 from loadtest.system.machine import describe_machine
 from throttle.testing.driver import ThrottleDriver
@@ -27,13 +27,13 @@ _LINE = "{:22}{:>9}{:>9}{:>12}{:>8}{:>10}"
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--windows", type=int, default=60, help="live windows each")
-    parser.add_argument("--trades", type=int, default=1_500, help="trades of a window")
-    parser.add_argument("--backlog", type=int, default=60_000, help="trades of 30")
-    parser.add_argument("--ways", default=",".join(WAYS), help=f"of {', '.join(WAYS)}")
-    arguments = parser.parse_args()
-    end_on_signals()
+    arguments = options(
+        __doc__,
+        windows=(60, "live windows each"),
+        trades=(1_500, "trades of a window"),
+        backlog=(60_000, "trades of 30"),
+        ways=(",".join(WAYS), "which of them"),
+    )
     names = ("series", "p50 ms", "p99 ms", "backlog/s", "rows", "bytes")
     print(_LINE.format(*names))
     for way in arguments.ways.split(","):
@@ -42,7 +42,7 @@ def main() -> None:
     print(f"\nMachine: {describe_machine()}")
 
 
-def measure(driver: ThrottleDriver, arguments: argparse.Namespace) -> tuple[str, ...]:
+def measure(driver: ThrottleDriver, arguments: Namespace) -> tuple[str, ...]:
     """Return the times of live windows, the rate of a backlog, a window's size."""
     random = Random(41)
     isins = [key_of("QX", f"S{n}") for n in range(INSTRUMENTS)]

@@ -7,9 +7,9 @@ p99 of window's end to publish reaches one window. Feed, server and job share th
 machine. Ends with exit code 1 if the ledger does not balance.
 """
 
-import argparse
 import sys
 import time
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -22,9 +22,9 @@ from machine import (
     Program,
     Row,
     Server,
-    end_on_signals,
     load_table,
     memory_of,
+    options,
     percentile,
     print_rows,
     read_batches,
@@ -62,7 +62,6 @@ REST = "Spark's own, between the stages"
 def main() -> None:
     """Measure, print and check."""
     chosen = parse_arguments()
-    end_on_signals()
     problems: list[str] = []
     if chosen.drain:
         columns = {}
@@ -86,43 +85,33 @@ def main() -> None:
     sys.exit(1 if problems else 0)
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Namespace:
     """Return the command line's choices."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    switch = argparse.BooleanOptionalAction
-    parser.add_argument("--trade-log", choices=["redis", "kafka"], default="redis")
-    parser.add_argument("--partitions", type=int, default=DEFAULTS.partitions)
-    parser.add_argument("--instruments", type=int, default=2_879)
-    parser.add_argument(
-        "--table",
-        action=switch,
-        default=True,
-        help="an instrument table names the instruments",
+    chosen = options(
+        __doc__,
+        trade_log=("redis", "where trades are", ["redis", "kafka"]),
+        partitions=(DEFAULTS.partitions, "of it"),
+        instruments=(2_879, "of the market"),
+        table=(True, "an instrument table names the instruments"),
+        drain=(True, "the backlog"),
+        backlog=(5_000_000, "trades"),
+        recorded=(
+            [50_000, 900],
+            "trades/s with which the backlog came in; one drain each, of at most "
+            f"{LONGEST_RECORDING_S} s of it",
+        ),
+        live=(True, "the live rates"),
+        rates=([*RATES], "trades/s"),
+        seconds=(30, "of each live rate"),
+        short=(False, "small, to see it work"),
     )
-    parser.add_argument("--drain", action=switch, default=True, help="the backlog")
-    parser.add_argument("--backlog", type=int, default=5_000_000, help="trades")
-    parser.add_argument(
-        "--recorded",
-        type=int,
-        nargs="+",
-        default=[50_000, 900],
-        help="trades/s with which the backlog came in; one drain each, of at most "
-        f"{LONGEST_RECORDING_S} s of it",
-    )
-    parser.add_argument("--live", action=switch, default=True, help="the live rates")
-    parser.add_argument("--rates", type=int, nargs="+", default=RATES)
-    parser.add_argument("--seconds", type=int, default=30, help="of each live rate")
-    parser.add_argument("--short", action="store_true", help="small, to see it work")
-    chosen = parser.parse_args()
     if chosen.short:
         chosen.backlog, chosen.seconds = min(chosen.backlog, 200_000), 10
         chosen.rates = chosen.rates[:2]
     return chosen
 
 
-def drain(
-    trades: int, recorded: int, chosen: argparse.Namespace
-) -> tuple[Row, list[str]]:
+def drain(trades: int, recorded: int, chosen: Namespace) -> tuple[Row, list[str]]:
     """Fill a log and run the job on it; return a column of figures, and problems."""
     with (
         running_server() as server,
@@ -189,7 +178,7 @@ def time_by_stage(batches: Sequence[dict[str, Any]]) -> dict[str, float]:
     return {**times, REST: everything - sum(times.values())}
 
 
-def go_live(chosen: argparse.Namespace) -> list[str]:
+def go_live(chosen: Namespace) -> list[str]:
     """Raise the rate until a window comes too late; return what the books say."""
     print(
         f"\nLive, {chosen.seconds} s at each rate; ms from a window's end until it is "
@@ -219,7 +208,7 @@ def go_live(chosen: argparse.Namespace) -> list[str]:
 
 
 def run_step(
-    trade_log: Log, published: Follower, rate: int, chosen: argparse.Namespace
+    trade_log: Log, published: Follower, rate: int, chosen: Namespace
 ) -> tuple[bool, int]:
     """Feed at one rate, print its row; return the verdict and when the feed ended."""
     fed = trade_log.feed(rate, chosen.seconds, chosen.instruments)
