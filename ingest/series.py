@@ -1,10 +1,9 @@
 """Series: parts of an instrument's trades, by venue and session. Pure.
 
-This module is a contract. A series has a key of its own, which is the instrument's with
-an ``@`` and the series' name: ``KR7005930003@NXT`` has the trades of KR7005930003 whose
-field ``venue`` is NXT, ``KR7005930003@regular`` those whose field ``session`` is
-regular, ``KR7005930003@KRX-regular`` those of which both is true. The instrument's own
-key has all its trades, whatever they say.
+This module is a contract. The key of a series is the instrument's with an ``@`` and the
+series' name: ``KR7005930003@NXT`` has its trades whose field ``venue`` is NXT,
+``KR7005930003@regular`` those whose field ``session`` is regular,
+``KR7005930003@KRX-regular`` those of both. The instrument's own key has all its trades.
 """
 
 import re
@@ -57,10 +56,8 @@ class TradeSeries(NamedTuple):
 
     def has(self, fields: Mapping[str, Any]) -> bool:
         """Say whether a trade with these further fields is in it."""
-        return all(
-            not wanted or fields.get(field) == wanted
-            for field, wanted in ((VENUE, self.venue), (SESSION, self.session))
-        )
+        is_of_venue = not self.venue or fields.get(VENUE) == self.venue
+        return is_of_venue and (not self.session or fields.get(SESSION) == self.session)
 
     @classmethod
     def parse(cls, name: str) -> "TradeSeries":

@@ -31,8 +31,8 @@ class FeedProgress:
     rate: float
     """Acknowledged a second, over the last two seconds."""
     lag_s: float
-    """Seconds behind schedule: the age, since its due time, of the oldest event that
-    was just acknowledged or still waits for it; 0 when nothing was due.
+    """Age, since it was due, of the oldest event that was just acknowledged or still
+    waits for it; 0 when nothing was due.
     """
     refused: int
     retried: int
@@ -46,15 +46,11 @@ class FeedReport:
     acknowledged: int
     """Events that the log's server has confirmed."""
     refused: Mapping[str, int]
-    """What never came into the log, by reason: rows of a tape that were no trades,
-    and events that the log cannot take.
-    """
+    """What never came into the log, by reason: no trades, or none the log can take."""
     refusals: tuple[str, ...]
     """The first few rows of them in words, each with its line number."""
     retried: int
-    """Events of appends that failed and were tried again, unless ``stop`` came first.
-    Waiting on for an append that is under way is no second try.
-    """
+    """Events of appends that failed and were tried again, if ``stop`` did not come."""
     seconds: float
     max_lag_s: float
     """Longest time from an event's due time to its acknowledgement."""
@@ -62,8 +58,8 @@ class FeedReport:
     stopped: bool
     """Whether ``stop`` ended the feed before its last event."""
     unsent: int = 0
-    """Entries that had arrived and were never appended, because ``stop`` came while
-    the log was away. They are lost, unless their source has them still.
+    """Entries that had arrived and were never appended: ``stop`` came while the log was
+    away. They are lost, unless their source has them still.
     """
     in_doubt: int = 0
     """How many entries, at most, may be in the log beyond the acknowledged ones."""
@@ -88,12 +84,11 @@ def run_feed(
     """Append every event when it is due and report when all are acknowledged.
 
     ``clock`` counts seconds from anywhere and never goes back; the feed starts with
-    its first reading. A feed that is behind catches up as fast as it can and drops
-    nothing. While the server cannot take an append it is tried again, whole, or, if
-    the writer says that it is under way, waited for; so every event is appended at
-    least once and in order. ``stop`` ends the feed within 0.1 s plus the append under
-    way, a second at most if the server is silent. What has arrived by then
-    (``Arrivals``) is appended first, if the log takes it. ``refusals`` is the tally of
+    its first reading. A feed that is behind catches up and drops nothing. An append
+    that the server cannot take is tried again, whole, or waited for if it is under way:
+    every event is appended at least once and in order. ``stop`` ends the feed within
+    0.1 s plus the append under way, a second at most if the server is silent; what has
+    arrived by then is appended first, if the log takes it. ``refusals`` is the tally of
     the events' source. After each append ``on_append`` is told the seconds from its
     first event's due time until all of it was acknowledged, and ``keep`` what was
     appended. Raises what ``events`` raises, and what ``writer`` raises beside

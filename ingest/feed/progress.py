@@ -27,9 +27,7 @@ def open_display(title: str, total: float | None) -> Iterator[Display]:
         yield LogDisplay(title)
         return
     columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
+        *(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=20)),
         TextColumn("{task.fields[status]}"),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:

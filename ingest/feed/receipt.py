@@ -13,6 +13,10 @@ from tickthrottle_client.receipt_v1 import UNSENT, AppendTally, Receipt
 __all__ = ["UNSENT", "InvalidReceipt", "Receipt", "read_receipt"]
 
 
+_RECEIPTS = TypeAdapter(Receipt)
+_COUNTS = ("started_ms", "written_ms", "dropped_at_cap")
+
+
 class InvalidReceipt(ValueError):
     """A receipt that cannot be read; the message names field, value and rule."""
 
@@ -23,15 +27,6 @@ def read_receipt(raw: bytes) -> Receipt:
         receipt = _RECEIPTS.validate_json(raw, strict=True)
     except ValidationError as error:
         raise InvalidReceipt(problems_of(error)) from None
-    _check(receipt)
-    return receipt
-
-
-_RECEIPTS = TypeAdapter(Receipt)
-_COUNTS = ("started_ms", "written_ms", "dropped_at_cap")
-
-
-def _check(receipt: Receipt) -> None:
     if not receipt.log_id:
         raise InvalidReceipt("log_id '': must not be empty")
     if not receipt.partitions:
@@ -44,8 +39,9 @@ def _check(receipt: Receipt) -> None:
     for number, tally in enumerate(receipt.partitions):
         broken = _broken_tally_rule(tally)
         if broken is not None:
-            told = ", ".join(f"{name}={it}" for name, it in asdict(tally).items())
-            raise InvalidReceipt(f"partitions.{number} {told}: {broken}")
+            shown = ", ".join(f"{name}={it}" for name, it in asdict(tally).items())
+            raise InvalidReceipt(f"partitions.{number} {shown}: {broken}")
+    return receipt
 
 
 def _broken_tally_rule(tally: AppendTally) -> str | None:

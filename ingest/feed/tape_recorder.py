@@ -3,7 +3,7 @@
 import csv
 import gzip
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -102,17 +102,17 @@ class TapeFile:
                 self.left_out += 1
                 continue
             own = (trade.isin, trade.time_us, trade.seq, trade.price, trade.size)
-            further = [_text(trade.extra, n) for n in self._columns[len(REQUIRED) :]]
-            writer.writerow((*own, *further))
+            further = map(trade.extra.get, self._columns[len(REQUIRED) :])
+            writer.writerow((*own, *map(_text, further)))
             self.kept += 1
         return text.getvalue().encode()
 
     def _give_up(self, error: OSError) -> None:
-        file, self._file = self._file, None
-        for each in (file, self._plain):
+        for file in (self._file, self._plain):
             with suppress(OSError, ValueError):
-                if each is not None:
-                    each.close()
+                if file is not None:
+                    file.close()
+        self._file = None
         log.error(
             "tape cannot be written, recording has ended",
             file=str(self._path),
@@ -121,8 +121,7 @@ class TapeFile:
         )
 
 
-def _text(fields: Mapping[str, Any], name: str) -> str:
-    value = fields.get(name)
+def _text(value: Any) -> str:
     if isinstance(value, JsonNumber):
         return value.text
     if isinstance(value, bool):

@@ -38,7 +38,6 @@ _MARKS = {
     b"\xfe\xff": "is UTF-16: --form encoding=utf-16",
 }
 
-
 # Of languages whose letters have two bytes.
 _LETTERS_IN_A_ROW = re.compile(rb"[\x80-\xff]{4}")
 # No text of any encoding has them.
@@ -55,9 +54,8 @@ class DamagedFile(ValueError):
 
 def packed_kind(head: bytes) -> str | None:
     """Return what unpacks a file with these first bytes, None for plain text."""
-    return next(
-        (kind for magic, kind in PACKED.items() if head.startswith(magic)), None
-    )
+    kinds = (kind for magic, kind in PACKED.items() if head.startswith(magic))
+    return next(kinds, None)
 
 
 def foreign_file(head: bytes) -> str | None:
@@ -111,9 +109,9 @@ def guess_encoding(sample: bytes) -> str:
     if _LETTERS_IN_A_ROW.search(sample) is None:
         return "cp1252"
     # Each of them reads most of what the others write: the letters decide.
-    for encoding, letters in _LETTERS:
-        strange = [c for c in _reads(sample, encoding) if ord(c) > 0x7F]
-        if strange and sum(map(letters, strange)) * 10 >= len(strange) * 9:
+    for encoding, letters in _LETTERS.items():
+        strange = "".join(c for c in _reads(sample, encoding) if not c.isascii())
+        if strange and len(letters.findall(strange)) * 10 >= len(strange) * 9:
             return encoding
     return "cp1252"
 
@@ -128,16 +126,9 @@ def _reads(sample: bytes, encoding: str) -> str:
     return ""
 
 
-def _is_hangul(character: str) -> bool:
-    return "\uac00" <= character <= "\ud7a3"
-
-
-def _is_japanese(character: str) -> bool:
-    return "\u3041" <= character <= "\u30ff" or "\u4e00" <= character <= "\u9fff"
-
-
-def _is_chinese(character: str) -> bool:
-    return "\u4e00" <= character <= "\u9fff"
-
-
-_LETTERS = (("cp949", _is_hangul), ("cp932", _is_japanese), ("gb18030", _is_chinese))
+_LETTERS = {
+    "cp949": re.compile("[\uac00-\ud7a3]"),
+    "cp932": re.compile("[\u3041-\u30ff\u4e00-\u9fff]"),
+    "gb18030": re.compile("[\u4e00-\u9fff]"),
+}
+"""Hangul, Japanese, Chinese."""

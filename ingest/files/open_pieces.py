@@ -19,19 +19,17 @@ STANDARD_INPUT = Path("-")
 _PIECE_BYTES = 262_144
 _LOOK_UP_S = 0.2
 
-_Read = Callable[[int], bytes]
-
 
 def read_pieces(
     path: Path, encoding: str = "utf-8", *, follow: bool = False
 ) -> Iterator[bytes]:
     """Yield the text of a file in UTF-8, piece by piece, as it comes.
 
-    gzip, zstd and zip are unpacked, Parquet becomes a line of JSON for each row. From
-    a plain pipe nothing is yielded, as an empty piece, whenever nothing came for a
-    while. ``path`` is a named pipe, a file, or ``-``: standard input. With ``follow`` a
-    named pipe does not end with its writer. At most a piece of 256 KiB is held, and
-    what unpacking needs. Raises Unreadable, DamagedFile and OSError.
+    gzip, zstd and zip are unpacked, Parquet becomes a line of JSON for each row. A
+    plain pipe yields an empty piece whenever nothing came for a while. ``path`` is a
+    named pipe, a file, or ``-``: standard input. With ``follow`` a named pipe does not
+    end with its writer. At most a piece of 256 KiB is held, and what unpacking needs.
+    Raises Unreadable, DamagedFile and OSError.
     """
     with _opened(path, follow=follow) as descriptor:
         raw = _Raw(descriptor)
@@ -150,16 +148,12 @@ def _parquet_lines(raw: _Raw) -> Iterator[bytes]:
             raise DamagedFile(f"Parquet damaged: {rule}") from error
 
 
-def _all(read: _Read) -> Iterator[bytes]:
+def _all(read: Callable[[int], bytes]) -> Iterator[bytes]:
     while piece := read(_PIECE_BYTES):
         yield piece
 
 
-_UNPACKED: dict[str, Callable[[_Raw], Iterator[bytes]]] = {
-    "gzip": _gzip,
-    "zstd": _zstd,
-    "zip": _zip,
-}
+_UNPACKED = {"gzip": _gzip, "zstd": _zstd, "zip": _zip}
 
 
 @contextmanager

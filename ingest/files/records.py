@@ -83,10 +83,11 @@ def cut_records(
         if not has_begun:
             lines = _without_preamble(lines)
             has_begun = bool(lines)
-            if has_begun and not (no_quotes or _is_json(lines[0][1])):
-                quoted = _Quoted(delimiter, _is_spaced(lines[0][1], delimiter))
+            if has_begun and not (no_quotes or _is_json(first := lines[0][1])):
+                spaced = isinstance(first, bytes) and is_spaced(first, delimiter)
+                quoted = _Quoted(delimiter, spaced)
         yield written_lines(lines) if quoted is None else quoted.join(lines)
-    if quoted is not None and quoted.is_open:
+    if quoted is not None and quoted.parts:
         yield [quoted.give_up("the end")]
 
 
@@ -99,10 +100,6 @@ class _Quoted:
     first: int = 0
     parts: list[bytes] = field(default_factory=list)
     size: int = 0
-
-    @property
-    def is_open(self) -> bool:
-        return bool(self.parts)
 
     def join(self, lines: list[Record]) -> list[Record]:
         """Return the records that these lines complete."""
@@ -193,10 +190,7 @@ def is_spaced(header: bytes, delimiter: str) -> bool:
 
 
 def split_row(
-    line: bytes,
-    delimiter: str = ",",
-    is_spaced: bool = False,
-    no_quotes: bool = False,
+    line: bytes, delimiter: str = ",", is_spaced: bool = False, no_quotes: bool = False
 ) -> list[str]:
     """Return the values of a record of CSV. Raises InvalidTrade."""
     if len(line) > MAX_LINE_BYTES:
@@ -224,10 +218,6 @@ def _without_preamble(lines: list[Record]) -> list[Record]:
         ):
             return lines[place:]
     return []
-
-
-def _is_spaced(first: bytes | InvalidTrade, delimiter: str) -> bool:
-    return isinstance(first, bytes) and is_spaced(first, delimiter)
 
 
 def _is_json(first: bytes | InvalidTrade) -> bool:

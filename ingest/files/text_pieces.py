@@ -13,9 +13,8 @@ _UNREADABLE = b"\xff"
 def to_utf8(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     """Yield the same text in UTF-8, without a mark of the order of bytes before it.
 
-    Bytes that are no text in this encoding become one that no UTF-8 has, so that a
-    line that has some is refused alone. ``pieces`` may be cut anywhere. Raises
-    Unreadable for what lacks a mark that the encoding needs.
+    Bytes that are no text become one that no UTF-8 has: their line is refused alone.
+    ``pieces`` may be cut anywhere. Raises Unreadable without a mark that is needed.
     """
     if encoding == "utf-8":
         yield from _without_mark(pieces)

@@ -48,9 +48,8 @@ def decode_change(
         raise BadInstruments(f"a change has more than {MAX_CHANGE_BYTES} bytes")
     name = isin.decode("ascii", "backslashreplace")
     if not instrument:
-        return InstrumentChange(
-            version, read_entry({"isin": name}).isin, None, changed_ms
-        )
+        isin_alone = read_entry({"isin": name}).isin
+        return InstrumentChange(version, isin_alone, None, changed_ms)
     entry = read_entry(_fields(instrument))
     if entry.isin != name:
         raise BadInstruments(f"isin {entry.isin!r}: must be the change's own, {name!r}")

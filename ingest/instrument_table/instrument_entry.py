@@ -105,8 +105,7 @@ def read_entry(values: Mapping[str, str]) -> InstrumentEntry:
     """
     texts = {name: values[name].strip() or None for name in FIELDS if name in values}
     for name, text in texts.items():
-        broken = None if text is None else _broken_rule(name, text)
-        if broken is not None:
+        if text is not None and (broken := _broken_rule(name, text)):
             raise BadInstruments(f"{name} {_shown(text)}: {broken}")
     try:
         isin = check_isin(texts.pop("isin", None) or "")
@@ -115,8 +114,8 @@ def read_entry(values: Mapping[str, str]) -> InstrumentEntry:
     return InstrumentEntry(isin, **texts)
 
 
-def _shown(text: str | None) -> str:
-    shown = ascii(text) if text and not text.isprintable() else repr(text)
+def _shown(text: str) -> str:
+    shown = repr(text) if text.isprintable() else ascii(text)
     return shown if len(shown) <= 60 else f"{shown[:40]}...'"
 
 
@@ -131,17 +130,15 @@ def _is_price(text: str) -> bool:
     return bool(_PRICE_FORM.fullmatch(text) and text.strip("0."))
 
 
-_TEXT_RULE: tuple[str, Callable[[str], object]] = (
+_Rule = tuple[str, Callable[[str], object]]
+_TEXT_RULE: _Rule = (
     "must have no control characters, nor others that are not seen",
     lambda text: visible(text) == text,
 )
-_RULES: dict[str, tuple[str, Callable[[str], object]]] = {
+_RULES: dict[str, _Rule] = {
     # By check_isin, which knows the check digit.
     "isin": ("", lambda _: True),
-    "code": (
-        "must be 1 to 11 letters, digits, . _ or -",
-        _CODE_FORM.fullmatch,
-    ),
+    "code": ("must be 1 to 11 letters, digits, . _ or -", _CODE_FORM.fullmatch),
     "prev_close": ("must be a plain decimal above zero, or empty", _is_price),
     "currency": (
         "must be 2 to 10 capital letters and digits, or empty",

@@ -93,12 +93,9 @@ def read_list(
     try:
         text = _read_text(path, form.encoding)
         return parse_list(io.StringIO(text, newline=""), form, keys)
-    except OSError as error:
-        raise BadInstruments(
-            f"instruments_file {path}: {error.strerror or error}"
-        ) from None
-    except (BadInstruments, DamagedFile, Unreadable) as error:
-        raise BadInstruments(f"instruments_file {path}: {error}") from None
+    except (BadInstruments, DamagedFile, Unreadable, OSError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise BadInstruments(f"instruments_file {path}: {why}") from None
 
 
 def _read_text(path: Path, encoding: str) -> str:
@@ -113,10 +110,8 @@ def _read_text(path: Path, encoding: str) -> str:
     except UnicodeDecodeError:
         if encoding != "utf-8":
             raise BadInstruments(f"has what is no text in {encoding}") from None
-        guess = guess_encoding(content)
-        raise BadInstruments(
-            f"must be UTF-8: --form encoding={guess} perhaps"
-        ) from None
+        rule = f"must be UTF-8: --form encoding={guess_encoding(content)} perhaps"
+        raise BadInstruments(rule) from None
 
 
 def parse_list(
@@ -134,21 +129,17 @@ def parse_list(
         if len(cells) == len(header) + 1 and not cells[-1]:
             cells.pop()
         if len(cells) != len(header):
-            raise BadInstruments(
-                f"line {line}: has {len(cells)} cells, the header has {len(header)}"
-            )
+            rule = f"has {len(cells)} cells, the header has {len(header)}"
+            raise BadInstruments(f"line {line}: {rule}")
         instrument = _read_instrument(line, cells, places, form, keys)
         _check_is_new(line, "isin", instrument.isin, isins)
         if instrument.code is not None:
             _check_is_new(line, "code", instrument.code, codes)
         if len(instruments) == MOST_INSTRUMENTS:
-            raise BadInstruments(
-                f"line {line}: a list has at most {MOST_INSTRUMENTS} instruments"
-            )
+            rule = f"a list has at most {MOST_INSTRUMENTS} instruments"
+            raise BadInstruments(f"line {line}: {rule}")
         instruments.append(instrument)
-    return InstrumentList(
-        instruments, tuple(field for field in FIELDS if field in places)
-    )
+    return InstrumentList(instruments, tuple(f for f in FIELDS if f in places))
 
 
 def _rows(lines: Iterable[str], form: FileForm) -> Iterator[tuple[int, list[str]]]:
@@ -185,9 +176,8 @@ def _json_rows(
         try:
             fields = json.loads(line, parse_float=str, parse_int=str)
         except (ValueError, RecursionError) as error:
-            raise BadInstruments(
-                f"line {number}: not JSON: {str(error)[:80]}"
-            ) from None
+            rule = f"not JSON: {str(error)[:80]}"
+            raise BadInstruments(f"line {number}: {rule}") from None
         if not isinstance(fields, dict):
             raise BadInstruments(f"line {number}: is not a JSON object")
         if not header:
@@ -203,26 +193,19 @@ def _find_columns(
     names = [name.strip() for name in header]
     fields = FIELDS if keys is None else (*FIELDS, _SYMBOL)
     if unknown := form.map.keys() - set(fields):
-        known = ", ".join(fields)
-        raise BadInstruments(
-            f"map: {min(unknown)!r} is no field of an instrument: {known}"
-        )
+        rule = f"is no field of an instrument: {', '.join(fields)}"
+        raise BadInstruments(f"map: {min(unknown)!r} {rule}")
     called = {**fold_names(names, fields), **form.map}
     shown = ",".join(names)[:80]
     for name in form.map.values():
         if name not in names:
-            hint = delimiter_hint(names, form.delimiter)
-            raise BadInstruments(
-                f"line 1, header {shown!r}: has no column {name!r}{hint}"
-            )
+            rule = f"has no column {name!r}{delimiter_hint(names, form.delimiter)}"
+            raise BadInstruments(f"line 1, header {shown!r}: {rule}")
     names_instruments = ("isin",) if keys is None else ("isin", _SYMBOL, "code")
     if not any(called.get(field, field) in names for field in names_instruments):
         rule = "isin" if keys is None else f"isin, {_SYMBOL} or code"
-        rule += _missing_rule(names, form)
-        hint = _VENUE_HINT if keys is None else ""
-        raise BadInstruments(
-            f"line 1, header {shown!r}: must have a column {rule}{hint}"
-        )
+        rule += _missing_rule(names, form) + (_VENUE_HINT if keys is None else "")
+        raise BadInstruments(f"line 1, header {shown!r}: must have a column {rule}")
     places = {}
     for field in fields:
         name = called.get(field, field)
@@ -253,12 +236,11 @@ def _read_instrument(
     clean = number_cleaner(form.thousands, form.decimal_mark)
     values = {field: cells[place] for field, place in places.items()}
     for field in NUMBERS.intersection(values):
+        value = values[field]
         try:
-            values[field] = clean(values[field].strip()) if clean else values[field]
+            values[field] = clean(value.strip()) if clean else value
         except ValueError as error:
-            raise BadInstruments(
-                f"line {line}, {field} {values[field]!r}: {error}"
-            ) from None
+            raise BadInstruments(f"line {line}, {field} {value!r}: {error}") from None
     symbol = values.pop(_SYMBOL, "").strip() or values.get("code", "").strip()
     try:
         if keys is not None and symbol and not values.get("isin", "").strip():
@@ -271,8 +253,6 @@ def _read_instrument(
 
 
 def _check_is_new(line: int, field: str, value: str, lines: dict[str, int]) -> None:
-    first = lines.setdefault(value, line)
-    if first != line:
-        raise BadInstruments(
-            f"line {line}, {field} {value!r}: is on line {first} already"
-        )
+    if (first := lines.setdefault(value, line)) != line:
+        rule = f"is on line {first} already"
+        raise BadInstruments(f"line {line}, {field} {value!r}: {rule}")

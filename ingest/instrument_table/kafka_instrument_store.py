@@ -7,6 +7,7 @@ the newest of each ISIN, which is the table. A change's version is the offset be
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -51,12 +52,9 @@ PAGE_WITHIN_S = 10.0
 
 COMMIT_WITHIN_S = 30.0
 
-_FENCED = frozenset(
-    {
-        KafkaError._FENCED,
-        KafkaError.INVALID_PRODUCER_EPOCH,
-        KafkaError.PRODUCER_FENCED,
-    }
+_FENCED = (
+    *(KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH),
+    KafkaError.PRODUCER_FENCED,
 )
 _KNOWN_WITHIN_S = 5.0
 
@@ -129,7 +127,7 @@ class KafkaInstrumentStore:
         except BufferError:
             raise TableAway(f"the brokers of {self._topic} take no more") from None
         except KafkaException as error:
-            raise self._told(error.args[0]) from None
+            raise self._in_our_words(error.args[0]) from None
         version = max(offsets) + 1
         # A transaction can be read a moment after its commit is acknowledged.
         deadline_s = time.monotonic() + _KNOWN_WITHIN_S
@@ -148,15 +146,12 @@ class KafkaInstrumentStore:
             cause = asked.exception(timeout=2 * ANSWER_WITHIN_S)
         except TimeoutError:
             cause = None
-        found = cause.args[0] if cause is not None and cause.args else None
-        if isinstance(found, KafkaError):
-            if found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        refusal = cause.args[0] if cause is not None and cause.args else None
+        if isinstance(refusal, KafkaError):
+            if refusal.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return None
-            raise self._told(found)
-        try:
-            info = identity(self._topic, answer(self._topic, asked, self._reports))
-        except LogAway as error:
-            raise TableAway(str(error)) from None
+            raise self._in_our_words(refusal)
+        info = identity(self._topic, self._answer(asked))
         if info.partitions != 1:
             raise LogUnusable(
                 f"kafka_instruments_topic {self._topic.topic}: has {info.partitions} "
@@ -167,10 +162,7 @@ class KafkaInstrumentStore:
     def _create(self) -> None:
         new = NewTopic(self._topic.topic, 1, -1, config={"cleanup.policy": "compact"})
         asked = self._admin.create_topics([new], request_timeout=ANSWER_WITHIN_S)
-        try:
-            answer(self._topic, asked[self._topic.topic], self._reports)
-        except LogAway as error:
-            raise TableAway(str(error)) from None
+        self._answer(asked[self._topic.topic])
         deadline_s = time.monotonic() + _KNOWN_WITHIN_S
         while self._identify() is None:
             if time.monotonic() > deadline_s:
@@ -180,13 +172,12 @@ class KafkaInstrumentStore:
     def _ends(self) -> tuple[int, int]:
         place = TopicPartition(self._topic.topic, 0)
         try:
-            found = self._consumer.get_watermark_offsets(place, ANSWER_WITHIN_S)
+            ends = self._consumer.get_watermark_offsets(place, ANSWER_WITHIN_S)
         except KafkaException as error:
-            raise self._told(error.args[0]) from None
-        if found is None:
+            raise self._in_our_words(error.args[0]) from None
+        if ends is None:
             raise TableAway(f"no Kafka broker answers at {self._topic.servers}")
-        low, high = found
-        return low, high
+        return ends
 
     def _read_page(self, begin: int) -> ChangePage:
         place = TopicPartition(self._topic.topic, 0, begin or OFFSET_BEGINNING)
@@ -204,7 +195,7 @@ class KafkaInstrumentStore:
                         is_last = True
                         self._read_upto = message.offset() or 0, version
                     elif error is not None:
-                        raise self._told(error)
+                        raise self._in_our_words(error)
                     else:
                         version = (message.offset() or 0) + 1
                         try:
@@ -212,16 +203,22 @@ class KafkaInstrumentStore:
                         except BadInstruments:
                             refused += 1
         except KafkaException as error:
-            raise self._told(error.args[0]) from None
+            raise self._in_our_words(error.args[0]) from None
         finally:
             self._consumer.unassign()
         return ChangePage(changes, version, is_last, refused)
 
-    def _told(self, error: KafkaError) -> Exception:
+    def _answer(self, asked: Any) -> Any:
+        try:
+            return answer(self._topic, asked, self._reports)
+        except LogAway as error:
+            raise TableAway(str(error)) from None
+
+    def _in_our_words(self, error: KafkaError) -> Exception:
         if error.code() in _FENCED:
             return TableMoved()
-        told = sentence(self._topic, error, self._reports)
-        return TableAway(str(told)) if isinstance(told, LogAway) else told
+        fault = sentence(self._topic, error, self._reports)
+        return TableAway(str(fault)) if isinstance(fault, LogAway) else fault
 
 
 def _decode(version: int, message: Message) -> InstrumentChange:

@@ -60,7 +60,7 @@ class RedisInstrumentStore:
 
     def read(self, after: int) -> ChangePage:
         """Return a page of changes; see ``InstrumentStore``."""
-        with _told():
+        with _in_our_words():
             pipe = self._client.pipeline(transaction=True)
             pipe.hgetall(self._meta)
             pipe.xrevrange(self._stream, count=1)
@@ -91,7 +91,7 @@ class RedisInstrumentStore:
         arguments: list[Any] = [entry_id(after), uuid4().hex]
         for isin, entry in changes:
             arguments += [isin, encode_instrument(entry)]
-        with _told():
+        with _in_our_words():
             newest = self._append(keys=[self._stream, self._meta], args=arguments)
             if newest is None:
                 raise TableMoved
@@ -101,7 +101,7 @@ class RedisInstrumentStore:
 
     def forgotten(self) -> int:
         """Return the greatest version whose table cannot be told any more, or 0."""
-        with _told():
+        with _in_our_words():
             meta: Any = self._client.hgetall(self._meta)
             return int(meta.get(b"forgotten", 0))
 
@@ -147,7 +147,7 @@ def _decode(raw_id: bytes, fields: dict[bytes, bytes]) -> InstrumentChange:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _in_our_words() -> Iterator[None]:
     try:
         yield
     except _AWAY as error:

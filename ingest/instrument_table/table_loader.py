@@ -1,6 +1,6 @@
 """Reads the instrument table as it is now, and has it say what a list says."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ingest.instrument_table.day_facts import DayFacts
@@ -44,7 +44,8 @@ def read_on(store: InstrumentStore, known: Instruments) -> tuple[Instruments, in
     """
     changes: list[InstrumentChange] = []
     refused, base, version = 0, known, known.version
-    while True:
+    is_last = False
+    while not is_last:
         try:
             page = store.read(version)
         except TableLost:
@@ -52,9 +53,7 @@ def read_on(store: InstrumentStore, known: Instruments) -> tuple[Instruments, in
             continue
         changes += page.changes
         refused += page.refused
-        version = page.version
-        if page.is_last:
-            break
+        version, is_last = page.version, page.is_last
     if base is known and version == known.version:
         return known, refused
     return base.after(changes).at(version), refused
@@ -74,13 +73,11 @@ def changes_of(store: InstrumentStore, instrument: str) -> list[InstrumentChange
 
 
 def _changes(store: InstrumentStore) -> Iterator[InstrumentChange]:
-    version = 0
-    while True:
+    version, is_last = 0, False
+    while not is_last:
         page = store.read(version)
         yield from page.changes
-        version = page.version
-        if page.is_last:
-            return
+        version, is_last = page.version, page.is_last
 
 
 def load_list(
@@ -93,11 +90,12 @@ def load_list(
     """
 
     def choose(known: Instruments) -> list[InstrumentEntry]:
-        gone = sum(known.get(i.isin) is not None for i in wanted.instruments)
-        gone = len(known) - gone
-        if not is_forced and not wanted.instruments:
+        stay = sum(known.get(i.isin) is not None for i in wanted.instruments)
+        if is_forced:
+            return wanted.instruments
+        if not wanted.instruments:
             raise BadInstruments("the list has no instrument: --force loads it")
-        if not is_forced and gone > len(known) / 2:
+        if (gone := len(known) - stay) > len(known) / 2:
             raise BadInstruments(
                 f"the list is without {gone} of the table's {len(known)} instruments: "
                 "--force loads it"
@@ -114,7 +112,10 @@ def update_table(store: InstrumentStore, news: InstrumentList) -> Loaded:
     """
 
     def choose(known: Instruments) -> list[InstrumentEntry]:
-        return [_updated(known.get(i.isin), i, news.fields) for i in news.instruments]
+        return [updated(known.get(i.isin) or i, i) for i in news.instruments]
+
+    def updated(entry: InstrumentEntry, later: InstrumentEntry) -> InstrumentEntry:
+        return replace(entry, **{name: getattr(later, name) for name in news.fields})
 
     return _load(store, choose, keeps_others=True)
 
@@ -160,14 +161,6 @@ def update_days(store: InstrumentStore, news: Mapping[str, DayFacts]) -> Loaded:
     return _load(store, choose, keeps_others=True)
 
 
-def _updated(
-    known: InstrumentEntry | None, news: InstrumentEntry, fields: Iterable[str]
-) -> InstrumentEntry:
-    if known is None:
-        return news
-    return replace(known, **{field: getattr(news, field) for field in fields})
-
-
 def _load(store: InstrumentStore, choose: _Choice, *, keeps_others: bool) -> Loaded:
     known = Instruments()
     for _ in range(_ATTEMPTS):
@@ -177,8 +170,7 @@ def _load(store: InstrumentStore, choose: _Choice, *, keeps_others: bool) -> Loa
         added = sum(known.get(isin) is None for isin, _ in pairs)
         removed = sum(entry is None for _, entry in pairs)
         later = known.after(InstrumentChange(known.version, *p) for p in pairs)
-        _check_size(later)
-        _check_codes(known, later)
+        _check(known, later)
         try:
             version = store.append(pairs, known.version)
         except TableMoved:
@@ -189,25 +181,20 @@ def _load(store: InstrumentStore, choose: _Choice, *, keeps_others: bool) -> Loa
     raise TableMoved("others change the instrument table all the time; try again")
 
 
-def _check_size(later: Instruments) -> None:
+def _check(known: Instruments, later: Instruments) -> None:
     if len(later) > MOST_INSTRUMENTS:
         raise BadInstruments(
             f"the table would have more than {MOST_INSTRUMENTS} instruments"
         )
     if sum(len(encode_instrument(instrument)) for instrument in later) > MOST_BYTES:
         raise BadInstruments(f"the table would have more than {MOST_BYTES} bytes")
-
-
-def _check_codes(known: Instruments, later: Instruments) -> None:
-    """Refuse a code that two would have, unless both had it before this change."""
+    # Two may have one code if both had it before this change.
     for entry in later:
         owner = later.of_code(entry.code or "")
         if owner is None or owner == entry:
             continue
-        before = known.get(owner.isin), known.get(entry.isin)
-        if any(
-            instrument is None or instrument.code != entry.code for instrument in before
-        ):
+        before = filter(None, map(known.get, (owner.isin, entry.isin)))
+        if [instrument.code for instrument in before] != [entry.code] * 2:
             raise BadInstruments(
                 f"code {entry.code!r}: {owner.isin} and {entry.isin} would both have it"
             )

@@ -98,9 +98,9 @@ class KafkaLogReader:
     def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:
         """Return the clock, then each partition's end before a boundary.
 
-        An entry at or past the boundary settles the cut of its partition: whatever is
-        appended later stands behind it. Once each partition has one the margin is not
-        waited for, and the clock is said to be at the boundary.
+        An entry at or past the boundary settles its partition's cut: what is appended
+        later stands behind it. Once each has one the margin is not waited for, and the
+        clock is said to be at the boundary.
         """
         clock_ms = self.clock_ms()
         partitions = tuple(partitions) or self._offsets.partitions
@@ -216,10 +216,8 @@ class KafkaLogReader:
     def _ended(self, partition: int, end: int, after: int, upto: int) -> Chunk:
         """Return what is left of a range in a partition that ends at ``end``."""
         if end <= upto:
-            raise LogAway(
-                f"{self._topic}: partition {partition} ends at {end}, "
-                f"but {upto} was there before"
-            )
+            rule = f"ends at {end}, but {upto} was there before"
+            raise LogAway(f"{self._topic}: partition {partition} {rule}")
         return _empty(upto, upto - after)
 
     def _deleted(
@@ -228,10 +226,8 @@ class KafkaLogReader:
         """Return how far entries are gone, and read on from those that are left."""
         first = self._offsets.starts([partition])[partition]
         if first <= after + 1:
-            raise LogAway(
-                f"{self._topic}: partition {partition} ends before {after + 1}, "
-                "which was there before"
-            )
+            rule = f"ends before {after + 1}, which was there before"
+            raise LogAway(f"{self._topic}: partition {partition} {rule}")
         if first <= upto:
             consumer.incremental_unassign([self._place(partition)])
             consumer.incremental_assign([self._place(partition, first)])

@@ -40,8 +40,8 @@ def look_at(
     waiting = max(0, high - stable)
     since_ms = None
     if waiting:
-        is_same = before is not None and before.position == position
-        since_ms = before.waits_since_ms if before is not None and is_same else None
+        if before is not None and before.position == position:
+            since_ms = before.waits_since_ms
         since_ms = now_ms if since_ms is None else since_ms
     off_ms = _stamp_off_ms(before, position, append_ms, now_ms)
     return KafkaEnd(position, append_ms, waiting, since_ms, off_ms)

@@ -90,8 +90,7 @@ class TopicState:
 def create_topic(topic: KafkaTopic, partitions: int, plan: TopicPlan) -> bool:
     """Create a topic; return False if there is one already, which stays as it is.
 
-    Every broker may take a moment to learn of it: it is there when this returns.
-    Raises LogAway, and LogUnusable when the brokers refuse.
+    Brokers know of it when this returns. Raises LogAway, and LogUnusable when refused.
     """
     reports = Reports()
     admin = create_admin(topic, reports)

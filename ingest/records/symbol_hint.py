@@ -26,5 +26,4 @@ def _guesses(symbol: str) -> Iterator[tuple[str, str]]:
         yield after, "it looks like a code with its market"
     yield symbol.upper(), "it has small letters"
     yield symbol.lower(), "it has capitals"
-    bare = re.sub(r"[-_./\s]", "", symbol)
-    yield bare, "it has a separator"
+    yield re.sub(r"[-_./\s]", "", symbol), "it has a separator"

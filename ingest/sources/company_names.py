@@ -57,7 +57,7 @@ SECTORS = tuple(_WORDS_OF_SECTORS)
 def create_names(seed: str, sectors: list[str]) -> list[str]:
     """Return a company name for each of these sectors, no two the same.
 
-    At most ``NAMES`` can be had; up to 20,000 are the same however many there are.
+    At most ``NAMES``; of up to 20,000 each is the same however many there are.
     """
     stems = Random(f"{seed}/names").sample(range(NAMES), len(sectors))
     words = Random(f"{seed}/words")

@@ -54,7 +54,7 @@ class Refusals:
         self.examples.extend(other.examples[:room])
 
     def by_reason(self) -> Counter[str]:
-        """Return a copy of the counts; any thread may ask for it."""
+        """Return a copy of the counts, for any thread."""
         return self.counts.copy()
 
     @property

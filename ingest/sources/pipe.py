@@ -10,12 +10,7 @@ from ingest.files.file_kind import DamagedFile, Unreadable
 from ingest.files.open_pieces import STANDARD_INPUT, read_pieces
 from ingest.files.records import BadHeader, cut_records
 from ingest.sources.event import Refusals
-from ingest.sources.trade_lines import (
-    LineOptions,
-    LineReader,
-    begin,
-    read_records,
-)
+from ingest.sources.trade_lines import LineOptions, LineReader, begin, read_records
 
 T = TypeVar("T")
 
@@ -69,13 +64,11 @@ def read_source(
     """Yield what ``read`` makes of the records of a source, and ``finish`` of the
     trades of those that are lists, until it ends.
 
-    What one read of the source brought comes together: while nothing comes from a plain
-    pipe, an empty list does, several times a second. ``path`` is a named pipe, a file,
-    or ``-``: standard input; gzip, zstd, zip and Parquet are unpacked. With ``follow``
-    a named pipe does not end with its writer, another may come. A record that is no
-    trade is counted in ``refusals``, with the number of its line, and loses nothing
-    else. Raises PipeError for what cannot be read, breaks off, or has a header without
-    what a trade needs.
+    What one read of the source (``read_pieces``) brought comes together: while nothing
+    comes from a plain pipe, an empty list does, several times a second. A record that
+    is no trade is counted in ``refusals``, with the number of its line, and loses
+    nothing else. Raises PipeError for what cannot be read, breaks off, or has a header
+    without what a trade needs.
     """
     number, has_begun = 0, False
     form = reader.form

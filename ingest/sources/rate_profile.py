@@ -1,7 +1,7 @@
 """How the rate of a feed goes over time: steps, ramps, an opening, bursts. Pure."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, count
 from math import exp, floor, inf, isfinite
@@ -19,15 +19,11 @@ MAX_SECONDS = 604_800.0
 OPENING_PEAK = 6.0
 """An opening begins with this many times the rate that it settles to.
 
-In April and May 2020 the Korean market had 1,330 trades a second in its opening minute
-and 200 at midday, 6.7 times fewer.
+The Korean market had 6.7 times as many in April and May 2020: 1,330 a second, then 200.
 """
 
 OPENING_DECAYS = 10.0
-"""Within an opening, what is above its rate falls to a third (1/e) this many times.
-
-So one of ten minutes has its peak in the first of them, as a real one has.
-"""
+"""Within an opening, what is above its rate falls to a third (1/e) this many times."""
 
 RULE = (
     "must be RATE:TIME (900:60s), FROM..TO:TIME (900..5000:60s), "
@@ -35,6 +31,7 @@ RULE = (
     "COUNT/TIME@EVERY (1700/100ms@30s); a time is a number with ms, s, m or h"
 )
 
+_ENDLESS = "only the last rate may be without a time"
 _NUMBER = r"\d+(?:_\d+)*(?:\.\d+)?"
 _TIME = rf"({_NUMBER})(ms|s|m|h)"
 _STEP = re.compile(rf"({_NUMBER})(?::{_TIME})?")
@@ -140,22 +137,19 @@ class Burst:
 class Profile:
     """The rate of a feed over time; times count in seconds from its start.
 
-    Raises InvalidProfile if there is no stretch, if one before the last is endless or
-    if nothing is due for ever.
+    Raises InvalidProfile without a stretch, if one before the last is endless or if
+    nothing is due for ever.
     """
 
     stretches: tuple[Stretch, ...]
     bursts: tuple[Burst, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check what no part can check for itself."""
         if not self.stretches:
             raise InvalidProfile(f"profile without a rate: {RULE}")
         for stretch in self.stretches[:-1]:
             if stretch.seconds == inf:
-                raise InvalidProfile(
-                    f"{stretch.from_rate:g}: only the last rate may be without a time"
-                )
+                raise InvalidProfile(f"{stretch.from_rate:g}: {_ENDLESS}")
         if self.seconds == inf and not self.stretches[-1].to_rate:
             raise InvalidProfile("0: a rate without a time must be above 0")
 
@@ -163,28 +157,24 @@ class Profile:
     def parse(cls, text: str) -> Self:
         """Read parts that are separated by commas, as ``RULE`` says.
 
-        The last part may be a rate alone: it stays for ever. Raises InvalidProfile,
-        which names the part, its value and the rule.
+        The last part may be a rate alone: it stays for ever. Raises InvalidProfile.
         """
         stretches: list[Stretch] = []
         bursts: list[Burst] = []
         for part in (part.strip() for part in text.split(",")):
-            found = _parse(part)
-            if isinstance(found, Burst):
-                bursts.append(found)
+            parsed = _parse(part)
+            if isinstance(parsed, Burst):
+                bursts.append(parsed)
             elif stretches and stretches[-1].seconds == inf:
                 raise InvalidProfile(
-                    f"{stretches[-1].from_rate:g} before {part!r}: "
-                    "only the last rate may be without a time"
+                    f"{stretches[-1].from_rate:g} before {part!r}: {_ENDLESS}"
                 )
             else:
-                stretches.append(found)
+                stretches.append(parsed)
         profile = cls(tuple(stretches), tuple(bursts))
         if MAX_SECONDS < profile.seconds < inf:
-            raise InvalidProfile(
-                f"{text!r}: lasts {profile.seconds:,.0f} s, "
-                f"must be at most {MAX_SECONDS:,.0f} s"
-            )
+            rule = f"must be at most {MAX_SECONDS:,.0f} s"
+            raise InvalidProfile(f"{text!r}: lasts {profile.seconds:,.0f} s, {rule}")
         return profile
 
     @classmethod
@@ -220,7 +210,7 @@ class Profile:
         if not 0 <= at_s < ends_s:
             return 0.0
         rate = sum(burst.rate(at_s, ends_s) for burst in self.bursts)
-        for begins_s, stretch in zip(self._begins(), self.stretches, strict=True):
+        for begins_s, stretch in self._begun():
             if at_s < begins_s + stretch.seconds:
                 return rate + stretch.rate(at_s - begins_s)
         return rate
@@ -232,7 +222,7 @@ class Profile:
         if until_s == inf:
             return inf
         total = sum(burst.sum(until_s, ends_s) for burst in self.bursts)
-        for begins_s, stretch in zip(self._begins(), self.stretches, strict=True):
+        for begins_s, stretch in self._begun():
             if until_s <= begins_s:
                 break
             total += stretch.trades(min(until_s - begins_s, stretch.seconds))
@@ -260,33 +250,32 @@ class Profile:
             for number in range(trades):
                 yield from_us + number * length_us // trades
 
-    def _begins(self) -> Sequence[float]:
-        lengths = [stretch.seconds for stretch in self.stretches]
-        return [0.0, *accumulate(lengths)][:-1]
+    def _begun(self) -> Iterator[tuple[float, Stretch]]:
+        lengths = (stretch.seconds for stretch in self.stretches)
+        return zip(accumulate(lengths, initial=0.0), self.stretches, strict=False)
 
 
 def _parse(part: str) -> Stretch | Burst:
-    if found := _STEP.fullmatch(part):
-        rate = _rate(part, found[1])
-        return Stretch(rate, rate, _time(part, *found.groups()[1:]))
-    if found := _RAMP.fullmatch(part):
-        from_rate, to_rate = _rate(part, found[1]), _rate(part, found[2])
-        return Stretch(from_rate, to_rate, _time(part, found[3], found[4]))
-    if found := _OPENING.fullmatch(part):
-        rate = _rate(part, found[1])
-        seconds = _time(part, found[2], found[3])
+    if form := _STEP.fullmatch(part):
+        rate = _rate(part, form[1])
+        return Stretch(rate, rate, _time(part, *form.groups()[1:]))
+    if form := _RAMP.fullmatch(part):
+        from_rate, to_rate = _rate(part, form[1]), _rate(part, form[2])
+        return Stretch(from_rate, to_rate, _time(part, form[3], form[4]))
+    if form := _OPENING.fullmatch(part):
+        rate = _rate(part, form[1])
+        seconds = _time(part, form[2], form[3])
         return Stretch(OPENING_PEAK * rate, rate, seconds, "opening")
-    if found := _BURST.fullmatch(part):
-        return _burst(part, *found.groups())
+    if form := _BURST.fullmatch(part):
+        return _burst(part, *form.groups())
     raise InvalidProfile(f"part {part!r}: {RULE}")
 
 
 def _burst(part: str, count: str, within: str, unit: str, *every: str) -> Burst:
     burst = Burst(float(count), _time(part, within, unit), _time(part, *every))
     if burst.within_s > burst.every_s:
-        raise InvalidProfile(
-            f"part {part!r}: a burst must be over before the next one begins"
-        )
+        rule = "a burst must be over before the next one begins"
+        raise InvalidProfile(f"part {part!r}: {rule}")
     _rate(part, str(burst.trades / burst.within_s))
     return burst
 
@@ -294,10 +283,8 @@ def _burst(part: str, count: str, within: str, unit: str, *every: str) -> Burst:
 def _rate(part: str, text: str) -> float:
     rate = float(text)
     if not (isfinite(rate) and rate <= MAX_RATE):
-        raise InvalidProfile(
-            f"part {part!r}: {rate:,.0f} trades a second, must be at most "
-            f"{MAX_RATE:,.0f}"
-        )
+        rule = f"must be at most {MAX_RATE:,.0f}"
+        raise InvalidProfile(f"part {part!r}: {rate:,.0f} trades a second, {rule}")
     return rate
 
 
@@ -306,7 +293,6 @@ def _time(part: str, number: str | None, unit: str | None) -> float:
         return inf
     seconds = float(number) * _SECONDS[unit]
     if not 0.001 <= seconds <= MAX_SECONDS:
-        raise InvalidProfile(
-            f"part {part!r}: the time {number}{unit} must be from 1 ms to a week"
-        )
+        rule = f"the time {number}{unit} must be from 1 ms to a week"
+        raise InvalidProfile(f"part {part!r}: {rule}")
     return seconds

@@ -30,21 +30,19 @@ def read_tape(
 
     ``options`` says how it is written, as for a pipe; without them names are those of a
     trade and times microseconds since 1970 UTC, or as in ISO 8601 with an offset or Z.
-    A tape without ``seq`` has its trades numbered from 1. A record that breaks a rule
-    of the trade is added to ``refusals`` and the rest goes on. Raises TapeError, at the
-    first trade asked for or later, when the file is missing, unreadable, damaged or
-    without a required column, and at the end when it held no valid trade.
+    Without ``seq`` trades are numbered from 1. A record that breaks a rule is added to
+    ``refusals`` and the rest goes on. Raises TapeError, at the first trade asked for or
+    later, for a file as ``read_source`` does, and if it held no valid trade.
     """
     reader = LineReader(
-        *(options or LineOptions(), 1, _now_us, instruments),
+        *(options or LineOptions(), 1, lambda: time.time_ns() // 1_000, instruments),
         unknown=refusals.unknown_conditions,
         is_whole=path.is_file(),
     )
     has_trades = False
     try:
-        for trades in read_source(
-            path, reader, refusals, reader.read_trade, reader.trade_of
-        ):
+        read, finish = reader.read_trade, reader.trade_of
+        for trades in read_source(path, reader, refusals, read, finish):
             has_trades = has_trades or bool(trades)
             yield from trades
     except PipeError as error:
@@ -59,7 +57,3 @@ def check_tape(path: Path, options: LineOptions, instruments_file: Path | None) 
     """Read a tape up to its first trade. Raises TapeError and BadInstruments."""
     instruments = read_symbols(instruments_file, options.venue)
     next(read_tape(path, Refusals(), options, instruments), None)
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1_000

@@ -109,9 +109,8 @@ class LineOptions(FieldOptions, FileForm):
 class LineReader:
     """Reads the lines of one source, in order. The first line tells the format.
 
-    ``numbers_by_arrival`` is known then: a source without ``seq`` gets numbers, from
-    the feed's start in microseconds on, so a feed that is started again goes on above
-    them.
+    ``numbers_by_arrival`` is known then: a source without ``seq`` gets numbers from
+    ``start_us`` on, so that a feed that is started again goes on above them.
     """
 
     def __init__(
@@ -127,9 +126,8 @@ class LineReader:
     ) -> None:
         """``now_us`` is the time of day. ``instruments`` tells the ISINs of symbols.
 
-        With ``numbers_missing`` each trade without ``seq`` is numbered for itself:
-        for sources whose lines have nothing to do with each other. ``unknown`` and
-        ``is_whole`` are as for ``SaleRules``.
+        With ``numbers_missing`` each trade without ``seq`` is numbered for itself, as
+        lines have nothing to do with each other. The rest is as for ``SaleRules``.
         """
         self.numbers_by_arrival = False
         self._numbers_missing = numbers_missing
@@ -143,9 +141,8 @@ class LineReader:
         self._rules = self._rules_by(self._names)
         self._keys = None if options.venue is None else SymbolKeys(options.venue)
         self._sales = None
-        if options.updates is not None:
-            table = options.updates.table
-            self._sales = SaleRules(table, unknown, is_whole=is_whole)
+        if choice := options.updates:
+            self._sales = SaleRules(choice.table, unknown, is_whole=is_whole)
         self._has_date = options.has_date
         self._header: list[str] = []
         self._header_chars = 0
@@ -335,11 +332,11 @@ class LineReader:
             return
         yield choice.codes, f"the sale conditions of --updates {choice}"
         if choice.table.plans:
-            tape = f"--updates {choice.table.name}:{choice.codes}:COLUMN"
-            rule = (
-                "by which codes differ: {} names it, --form set={}=C is for all lines"
+            yield (
+                choice.tape,
+                f"by which codes differ: --updates {choice.table.name}:{choice.codes}"
+                f":COLUMN names it, --form set={choice.tape}=C is for all lines",
             )
-            yield choice.tape, rule.format(tape, choice.tape)
         if choice.names_market:
             yield choice.market, f"the market of --updates {choice}"
 
@@ -383,10 +380,7 @@ class LineReader:
         record: R,
         finish: Callable[[dict[str, Any]], T],
     ) -> T:
-        """Return what ``finish`` makes of a record.
-
-        Raises InvalidTrade, with what the fault comes from.
-        """
+        """Return what ``finish`` makes of a record. Raises InvalidTrade, with hints."""
         try:
             return finish(fields_of(record))
         except InvalidTrade as error:
@@ -397,7 +391,13 @@ class LineReader:
                 raise
             # What was refused may have been changed on the way.
             value = fields_of(record).get(error.field)
-            raise _explained(error, value) from None
+            if not isinstance(value, str) or not _COMMA.search(value):
+                raise
+            rule = (
+                "must be a plain decimal: --form thousands= names a mark between "
+                "thousands, --form decimal-mark=, for a decimal comma"
+            )
+            raise InvalidTrade(error.reason, error.field, value, rule) from None
 
     def _is_header(self, record: object) -> bool:
         if self._columns is None or not isinstance(record, bytes):
@@ -578,22 +578,8 @@ class LineReader:
         return InvalidTrade(UNKNOWN_SYMBOL, "isin", value, rule)
 
 
-def _explained(error: InvalidTrade, value: object) -> InvalidTrade:
-    """Return why a number is refused, with the option that helps if it has marks."""
-    if not isinstance(value, str) or not _COMMA.search(value):
-        return error
-    rule = (
-        "must be a plain decimal: --form thousands= names a mark between thousands, "
-        "--form decimal-mark=, for a decimal comma"
-    )
-    return InvalidTrade(error.reason, error.field, value, rule)
-
-
 def _decode(line: bytes) -> Any:
-    """Decode a line of JSON; NaN and infinities, which JSON has not, are null.
-
-    Raises InvalidTrade.
-    """
+    """Decode a line of JSON; NaN and infinities are null. Raises InvalidTrade."""
     try:
         decoded = orjson.loads(line)
         if isinstance(decoded, dict) and _is_exact(decoded, line):
@@ -616,8 +602,7 @@ def begin(reader: LineReader, records: list[Record]) -> list[Record]:
 
     Raises BadHeader.
     """
-    _, first = records[0]
-    if isinstance(first, InvalidTrade):
+    if isinstance(first := records[0][1], InvalidTrade):
         raise BadHeader(f"its first line: {first}")
     return records[1:] if reader.begin(first) else records
 
@@ -695,7 +680,7 @@ def _in_microseconds(text: str, unit: str) -> int:
     if places >= 0 and "." not in text:
         return int(text) * int(10**places)
     # A Decimal made of text has all of its digits; only what is computed is rounded.
-    return int(Decimal(text).scaleb(_PLACES[unit], _EXACT))
+    return int(Decimal(text).scaleb(places, _EXACT))
 
 
 def _is_plausible(time_us: int) -> bool:
