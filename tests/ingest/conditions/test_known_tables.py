@@ -42,7 +42,7 @@ def label(row: dict[str, str]) -> str:
     return f"{row['table']}:{row['plan']}:{row['code']}"
 
 
-ROWS = [pytest.param(row, id=label(row)) for row in rows()]
+ROWS = list(rows())
 
 
 def shown(table: str, tape: list[tuple[str, str, str]], plan: str) -> Shown:
@@ -84,29 +84,25 @@ def as_written(row: dict[str, str], first: bool, own: bool) -> Shown:
     return Shown(last, high, low, 100 if row["volume"] == "yes" else 0)
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_ten_trades_of_a_condition_come_to_what_its_row_says(
-    row: dict[str, str],
-) -> None:
-    tape = [(row["code"], price, "V") for price in UP]
-    expected = as_written(row, first=True, own=True)
-    assert shown(row["table"], tape, row["plan"]) == expected
+def test_ten_trades_of_a_condition_come_to_what_its_row_says() -> None:
+    for row in ROWS:
+        tape = [(row["code"], price, "V") for price in UP]
+        expected = as_written(row, first=True, own=True)
+        assert shown(row["table"], tape, row["plan"]) == expected, label(row)
 
 
 @pytest.mark.parametrize("own", [True, False])
-@pytest.mark.parametrize("row", ROWS)
-def test_behind_an_ordinary_trade_they_come_to_the_same_or_less(
-    row: dict[str, str], own: bool
-) -> None:
+def test_behind_an_ordinary_trade_they_come_to_the_same_or_less(own: bool) -> None:
     """The ordinary trade is of 105.5, in the middle of their range."""
-    tape = [("", "105.5", "V" if own else "N")]
-    tape += [(row["code"], price, "V") for price in UP]
-    ten = as_written(row, first=False, own=own)
     middle = Decimal("105.5")
-    expected = Shown(
-        ten.last or "105.5", ten.high or middle, ten.low or middle, ten.volume + 10
-    )
-    assert shown(row["table"], tape, row["plan"]) == expected
+    for row in ROWS:
+        tape = [("", "105.5", "V" if own else "N")]
+        tape += [(row["code"], price, "V") for price in UP]
+        ten = as_written(row, first=False, own=own)
+        expected = Shown(
+            ten.last or "105.5", ten.high or middle, ten.low or middle, ten.volume + 10
+        )
+        assert shown(row["table"], tape, row["plan"]) == expected, label(row)
 
 
 @pytest.mark.parametrize(
