@@ -4,6 +4,7 @@ This module is a contract: everything downstream may import it. The rules, which
 who append share, are stated in ``tickthrottle_client/trade_v1.py``.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from json import loads as exact_loads
@@ -37,7 +38,7 @@ from tickthrottle_client.trade_v1 import (
     check_taking_back,
     check_time,
 )
-from tickthrottle_client.updates_v1 import ALL, FIELD, Updates
+from tickthrottle_client.updates_v1 import ALL, FIELD, PATTERN, Updates
 
 __all__ = [
     "EARLIEST_TIME_US",
@@ -58,6 +59,7 @@ __all__ = [
     "check_isin",
     "check_not_ahead",
     "encode_fields",
+    "read_wire",
 ]
 
 MAX_ENTRY_BYTES = 65_536
@@ -273,3 +275,34 @@ def check_not_ahead(
             )
             raise InvalidTrade("old_stamp", "time", trade.time_us, rule)
     raise InvalidTrade("future_time", "time", trade.time_us, f"{ahead} ({stamp_us})")
+
+
+_DECIMAL = f"{WHOLE_PATTERN}(?:{FRACTION_PATTERN})?"
+_RULED = (*REQUIRED, *RESERVED, FIELD, CANCELS, CORRECTS)
+_OTHER_NAME = rf"(?!(?:{'|'.join(_RULED)})\")[a-z0-9_]++"
+_TEXT_OR_INTEGER = rf'(?:"[ !#-\[\]-~]*+"|0|-?{WHOLE_PATTERN})'
+_WIRE_FORM = re.compile(
+    rf'\{{"isin":"({ISIN_PATTERN})","time":([1-9][0-9]{{15}}),'
+    rf'"seq":(0|{WHOLE_PATTERN}),"price":"{_DECIMAL}","size":"{_DECIMAL}"'
+    rf'(?:,(?:"{_OTHER_NAME}":{_TEXT_OR_INTEGER}|{PATTERN}))*+\}}'.encode()
+)
+
+
+def read_wire(
+    payload: bytes, max_bytes: int = MAX_PAYLOAD_BYTES
+) -> tuple[str, int, int] | None:
+    """Return ISIN, time (us) and seq of a trade that is surely valid, else None.
+
+    The form in which nearly all are written is known at a glance, in a third of the
+    time. Of any other ``Trade.from_wire`` has to be asked.
+    """
+    form = _WIRE_FORM.fullmatch(payload)
+    if form is None or len(payload) > min(max_bytes, MAX_PAYLOAD_BYTES):
+        return None
+    isin, time_us, seq = form[1].decode(), int(form[2]), int(form[3])
+    if time_us >= LATEST_TIME_US:
+        return None
+    try:
+        return check_isin(isin), time_us, seq
+    except InvalidTrade:
+        return None

@@ -19,7 +19,6 @@ FLOORS = {
         "redis_keys",
         "decimals",
         "trade",
-        "wire_form",
         "series",
         "span_words",
         "market_hours",

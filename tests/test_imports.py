@@ -30,7 +30,6 @@ FOREIGN = {
         "ingest.market_hours",
         "ingest.instrument_table",
         "ingest.decimals",
-        "ingest.wire_form",
         "ingest.settings",
         "ingest.tradelog",
         "ingest.kafka",

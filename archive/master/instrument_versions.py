@@ -3,8 +3,11 @@
 from bisect import bisect_right
 from collections import OrderedDict
 
-from ingest.instrument_table.instrument_change import InstrumentChange
-from ingest.instrument_table.instrument_store import InstrumentStore, TableLost
+from ingest.instrument_table.instrument_store import (
+    InstrumentChange,
+    InstrumentStore,
+    TableLost,
+)
 from ingest.instrument_table.known_instruments import Instruments
 
 KEPT = 8

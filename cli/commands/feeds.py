@@ -14,9 +14,9 @@ from cli.logs import configure_logs
 from ingest.settings import IngestSettings
 from ingest.sources.exchange_options import ExchangeOptions
 from ingest.sources.faults import Faults
-from ingest.sources.pipe import PipeOptions
 from ingest.sources.replay import ReplayOptions
 from ingest.sources.simulator import Simulator
+from ingest.sources.tape import PipeOptions
 from ingest.sources.trade_lines import LineOptions
 
 APPENDS = options_of(IngestSettings, "redis_url")
@@ -213,7 +213,7 @@ def ingest(
     """
     from ingest.feed.run import FeedError, run_pipe
     from ingest.instrument_table.instrument_entry import BadInstruments
-    from ingest.sources.pipe import PipeError
+    from ingest.sources.tape import PipeError
 
     configure_logs(settings)
     try:

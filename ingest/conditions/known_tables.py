@@ -24,10 +24,7 @@ TABLES = tuple(sorted(path.stem for path in _FOLDER.glob("*.csv")))
 
 @lru_cache(maxsize=16)
 def find_table(name: str) -> RuleTable:
-    """Return a table of ours by its name, or one of the user's by its path.
-
-    Raises BadTable.
-    """
+    """Return a table of ours by name, or a user's by its path. Raises BadTable."""
     if _NAME.fullmatch(name) and name not in TABLES:
         raise BadTable(
             f"{name!r}: is no table; there are {', '.join(TABLES)}, and a file of your "
@@ -77,10 +74,7 @@ class TableChoice:
 
     @classmethod
     def parse(cls, text: str) -> "TableChoice":
-        """Read ``TABLE:CODES:TAPE:MARKET``; the last ones may be left out.
-
-        Raises ValueError.
-        """
+        """Read ``TABLE:CODES:TAPE:MARKET``, not all of it. Raises ValueError."""
         table, *names = (part.strip() for part in text.split(":"))
         if not table or len(names) > len(_FIELDS):
             raise ValueError(

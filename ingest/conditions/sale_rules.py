@@ -105,7 +105,6 @@ class SaleRules:
 
 
 def _day(time_us: int, zone: tzinfo) -> int:
-    """Return the number of the day that a clock there shows."""
     return _day_of(time_us // 1_000_000 // _BUCKET_S, zone)
 
 

@@ -119,7 +119,6 @@ class FeedMetrics:
 
 
 def _reach(totals: dict[str, Total], counter: Counter, counts: Counts[str]) -> None:
-    """Have the totals of a counter reach these counts, by their label."""
     for label, count in counts.items():
         if label not in totals:
             totals[label] = Total(counter.labels(label))

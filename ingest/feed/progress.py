@@ -67,7 +67,6 @@ class LogDisplay:
         self._next_s = LOG_EVERY_S
 
     def __call__(self, progress: FeedProgress) -> None:
-        """Log the progress if the last line is old enough."""
         if progress.elapsed_s < self._next_s:
             return
         self._next_s = progress.elapsed_s + LOG_EVERY_S

@@ -31,10 +31,9 @@ from ingest.settings import IngestSettings
 from ingest.sources.event import Event, Refusals
 from ingest.sources.faults import Faults
 from ingest.sources.market import encode_instruments
-from ingest.sources.pipe import PipeOptions, read_pipe
 from ingest.sources.replay import Replay, ReplayOptions
 from ingest.sources.simulator import Simulator
-from ingest.sources.tape import read_tape
+from ingest.sources.tape import PipeOptions, read_pipe, read_tape
 from ingest.sources.trade_lines import LineOptions, LineReader
 from ingest.tradelog.contract import LogAway, LogUnusable
 from tickthrottle_client.receipt_v1 import ReceiptFile
@@ -319,7 +318,6 @@ def _warn_of_unknown(title: str, refusals: Refusals, said: set[str]) -> None:
 
 @contextmanager
 def _recording(path: Path | None) -> Iterator[Callable[[Entries], None] | None]:
-    """Yield what keeps a tape of what was acknowledged, if there is to be one."""
     if path is None:
         yield None
         return

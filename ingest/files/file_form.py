@@ -11,10 +11,18 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-FROZEN = ConfigDict(
-    frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
-)
-"""Options do not change, and take nothing unknown; docstrings are their help."""
+
+class FrozenOptions(BaseModel):
+    """Options that do not change, and take nothing unknown; docstrings are their help.
+
+    A command makes its own options of them (``cli/commands/setting_options.py``).
+    ``ValidationError`` names each one out of bounds.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
 
 WORDS = {"tab": "\t", "\\t": "\t", "space": " "}
 """Characters that are hard to type, by what is typed for them."""
@@ -81,10 +89,8 @@ def _split_columns(text: str) -> list[str]:
     return ["" if name == "_" else name for name in names]
 
 
-class FileForm(BaseModel):
+class FileForm(FrozenOptions):
     """How a file is written. What is compressed is seen by itself."""
-
-    model_config = FROZEN
 
     map: Annotated[dict[str, str], read_by(_parse_map)] = Field(default_factory=dict)
     """What the fields are called in the input, as isin=symbol,price=px,time=ts; in

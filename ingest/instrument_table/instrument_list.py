@@ -143,7 +143,6 @@ def parse_list(
 
 
 def _rows(lines: Iterable[str], form: FileForm) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of CSV or of JSON lines, with the numbers of their lines."""
     numbered = enumerate(lines, 1)
     # Comments may stand before the header.
     first = next(((n, t) for n, t in numbered if t.strip() and t[0] != "#"), (1, ""))

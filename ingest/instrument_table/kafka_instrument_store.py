@@ -1,7 +1,7 @@
 """The instrument table in a topic of Kafka: compacted, of one partition.
 
 A message is a change: its key is the ISIN, its value the instrument
-(``instrument_change.py``), without a value the instrument has ended. Compaction keeps
+(``instrument_store.py``), without a value the instrument has ended. Compaction keeps
 the newest of each ISIN, which is the table. A change's version is the offset behind it.
 """
 
@@ -19,18 +19,16 @@ from confluent_kafka import (
 )
 from confluent_kafka.cimpl import NewTopic
 
-from ingest.instrument_table.instrument_change import (
-    InstrumentChange,
-    decode_change,
-    encode_instrument,
-)
 from ingest.instrument_table.instrument_entry import BadInstruments, InstrumentEntry
 from ingest.instrument_table.instrument_store import (
     PAGE,
     ChangePage,
+    InstrumentChange,
     TableAway,
     TableLost,
     TableMoved,
+    decode_change,
+    encode_instrument,
 )
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogAway, LogUnusable
@@ -140,7 +138,6 @@ class KafkaInstrumentStore:
         self._consumer.close()
 
     def _identify(self) -> str | None:
-        """Return the topic's identity, None if there is no topic."""
         asked = describe(self._topic, self._admin)
         try:
             cause = asked.exception(timeout=2 * ANSWER_WITHIN_S)

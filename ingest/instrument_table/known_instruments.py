@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from ingest.instrument_table.instrument_change import InstrumentChange
 from ingest.instrument_table.instrument_entry import MAX_CHARS, InstrumentEntry
+from ingest.instrument_table.instrument_store import InstrumentChange
 from ingest.series import code_of
 
 MARKET, SECTOR = "market:", "sector:"

@@ -1,7 +1,7 @@
 """The instrument table in Redis: a stream of changes, all of it or nothing.
 
 The stream ``<namespace>:instruments`` has one entry a change, with the fields ``isin``
-and ``instrument`` (``instrument_change.py``); an entry's id is the change's version, as
+and ``instrument`` (``instrument_store.py``); an entry's id is the change's version, as
 a position. The hash ``<namespace>:instruments:meta`` has the table's ``id`` and
 ``forgotten``, the greatest version whose table cannot be told exactly any more.
 """
@@ -13,18 +13,16 @@ from uuid import uuid4
 
 import redis
 
-from ingest.instrument_table.instrument_change import (
-    InstrumentChange,
-    decode_change,
-    encode_instrument,
-)
 from ingest.instrument_table.instrument_entry import BadInstruments, InstrumentEntry
 from ingest.instrument_table.instrument_store import (
     PAGE,
     ChangePage,
+    InstrumentChange,
     TableAway,
     TableLost,
     TableMoved,
+    decode_change,
+    encode_instrument,
 )
 from ingest.redis_keys import OtherKeys
 from ingest.tradelog.redis_positions import append_time_ms, entry_id, position_of

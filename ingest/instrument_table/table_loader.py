@@ -4,17 +4,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ingest.instrument_table.day_facts import DayFacts
-from ingest.instrument_table.instrument_change import (
-    InstrumentChange,
-    difference,
-    encode_instrument,
-)
 from ingest.instrument_table.instrument_entry import BadInstruments, InstrumentEntry
 from ingest.instrument_table.instrument_list import MOST_INSTRUMENTS, InstrumentList
 from ingest.instrument_table.instrument_store import (
+    InstrumentChange,
     InstrumentStore,
     TableLost,
     TableMoved,
+    difference,
+    encode_instrument,
 )
 from ingest.instrument_table.known_instruments import Instruments
 
@@ -62,8 +60,7 @@ def read_on(store: InstrumentStore, known: Instruments) -> tuple[Instruments, in
 def changes_of(store: InstrumentStore, instrument: str) -> list[InstrumentChange]:
     """Return an instrument's changes that are kept, oldest first. Raises TableAway.
 
-    ``instrument`` is its ISIN, or a code: the instrument's that had it last, in the
-    table or not.
+    ``instrument`` is its ISIN, or a code: that of who had it last, in the table or not.
     """
     isin = instrument
     for change in _changes(store):

@@ -10,10 +10,7 @@ from tickthrottle_client.kafka_client import Reports, open_topic
 
 
 class KafkaEnds:
-    """Asks brokers for the ends of a topic, on connections that it keeps.
-
-    For one thread at a time.
-    """
+    """Asks brokers for the ends of a topic; for one thread at a time."""
 
     def __init__(self, topic: KafkaTopic) -> None:
         self._topic = topic

@@ -59,8 +59,7 @@ class MarketHours:
     def parse(cls, text: str) -> "MarketHours":
         """Read what stands between semicolons: a calendar's name, or its file.
 
-        Sessions like ``EXAMPLE`` are timetables of the market that has the zone's name.
-        Raises ValueError.
+        Sessions like ``EXAMPLE`` are of a market named as the zone. Raises ValueError.
         """
         parts = [" ".join(part.split()) for part in text.split(";") if part.strip()]
         if len(parts) > MOST_SESSIONS:

@@ -53,8 +53,7 @@ class Timetable:
     def session(self, moment: datetime) -> tuple[datetime, datetime | None] | None:
         """Return beginning and end of the session that is on, None if none is.
 
-        Sessions that touch are one. One that goes on for more than a week has no end,
-        and began a week ago.
+        Sessions that touch are one. After a week one has no end, and began a week ago.
         """
         span = self._span_at(moment)
         if span is None:
@@ -117,10 +116,7 @@ def parse_days(text: str) -> frozenset[int]:
 
 
 def parse_span(text: str) -> Span:
-    """Read ``09:00-15:20``; an end before the beginning is on the next day.
-
-    Raises ValueError.
-    """
+    """Read ``09:00-15:20``; an end may be on the next day. Raises ValueError."""
     form = _SPAN.fullmatch(text)
     if form is None:
         raise ValueError(f"{text[:20]!r}: must be a session like 09:00-15:20")

@@ -15,10 +15,7 @@ _US_PER_MINUTE = 60_000_000
 
 
 class TradingSessions:
-    """The calendars of several markets, by the first two letters of an ISIN.
-
-    They are the instrument's country, or the venue of a key that is none.
-    """
+    """The calendars of several markets, by an ISIN's country or a key's venue."""
 
     def __init__(self, named: Mapping[str, Timetable]) -> None:
         """``named`` has under no letters that of all others, if it is known."""
@@ -42,10 +39,7 @@ class TradingSessions:
 
     @classmethod
     def parse(cls, text: str) -> "TradingSessions":
-        """Read ``XKRX``, or ``KR=XKRX,US=XNYS``: calendars, or their files.
-
-        Raises ValueError.
-        """
+        """Read ``XKRX`` or ``KR=XKRX,US=XNYS``: calendars, files. Raises ValueError."""
         named: dict[str, Timetable] = {}
         for part in filter(None, map(str.strip, text.split(","))):
             letters, equals, name = part.rpartition("=")

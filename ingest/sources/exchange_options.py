@@ -5,10 +5,10 @@ from pathlib import Path
 from pydantic import Field
 
 from ingest.conditions.known_tables import TableOption
-from ingest.sources.feed_options import FeedOptions
+from ingest.files.file_form import FrozenOptions
 
 
-class ExchangeOptions(FeedOptions):
+class ExchangeOptions(FrozenOptions):
     """What is followed of an exchange, and what is kept of it."""
 
     symbols: str = ""

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
+from typing import Annotated
 
 import orjson
+from pydantic import Field
 
+from ingest.files.file_form import FrozenOptions
 from ingest.sources.event import Event
-from ingest.sources.feed_options import FeedOptions, Share
 from ingest.trade import LATEST_TIME_US, MAX_PAYLOAD_BYTES, REQUIRED
 
 MAX_DELAY_US = 500_000
@@ -16,10 +18,12 @@ MAX_DELAY_US = 500_000
 
 REPEAT_AFTER_US = 250_000
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
 _YEAR_2099_US = 4_070_908_800_000_000
 
 
-class Faults(FeedOptions):
+class Faults(FrozenOptions):
     """What is done to a feed's events, share by share; the same seed does the same.
 
     Every event that comes in goes out, too: repeats and broken copies come on top.

@@ -8,9 +8,8 @@ from pydantic import BeforeValidator, Field, InstanceOf
 
 from ingest.conditions.known_tables import ChoiceOption
 from ingest.decimals import plain_decimal
-from ingest.files.file_form import read_by
+from ingest.files.file_form import FrozenOptions, read_by
 from ingest.records.leave_out import Condition
-from ingest.sources.feed_options import FeedOptions
 from ingest.trade import ISIN_PATTERN, InvalidTrade, check_isin
 from tickthrottle_client.key_v1 import Venue
 from tickthrottle_client.trade_v1 import check_extra
@@ -81,7 +80,7 @@ def _parse_conditions(value: object) -> object:
     return tuple(Condition.parse(v) if isinstance(v, str) else v for v in value)
 
 
-class FieldOptions(FeedOptions):
+class FieldOptions(FrozenOptions):
     """What the fields of a record become."""
 
     fold: Literal["earlier", "later"] | None = None

@@ -157,7 +157,6 @@ def _with_table(
 
 
 def _columns(records: list[Record], options: LineOptions) -> list[str]:
-    """Return what the fields of the first record are called."""
     first = records[0][1] if records else b""
     if isinstance(first, InvalidTrade):
         return []
@@ -260,7 +259,6 @@ def _with_json_names(
 def _guess_of_json(
     example: Mapping[str, Any], options: LineOptions, chosen: Mapping[str, Any]
 ) -> tuple[set[str], LineOptions]:
-    """Return which fields of a trade an object has, and the options for it."""
     listed = [name for name, value in example.items() if _holds_objects(value)]
     if options.records or (listed and not {"isin", "price"} & example.keys()):
         options = _with(options, chosen, records=(listed or [""])[0])

@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, count
 from math import exp, floor, inf, isfinite
-from typing import Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import InstanceOf
+
+from ingest.files.file_form import read_by
 
 MAX_RATE = 1_000_000.0
 """Most trades a second of a part."""
@@ -98,8 +102,7 @@ class Stretch:
 class Burst:
     """``trades`` more within a short time, again and again.
 
-    The first burst begins ``every_s`` after the start, the last one ends with the
-    profile or before.
+    The first burst begins ``every_s`` after the start, the last ends by the profile's.
     """
 
     trades: float
@@ -137,8 +140,7 @@ class Burst:
 class Profile:
     """The rate of a feed over time; times count in seconds from its start.
 
-    Raises InvalidProfile without a stretch, if one before the last is endless or if
-    nothing is due for ever.
+    Raises InvalidProfile without a stretch, and if one is wrongly endless or empty.
     """
 
     stretches: tuple[Stretch, ...]
@@ -296,3 +298,7 @@ def _time(part: str, number: str | None, unit: str | None) -> float:
         rule = f"the time {number}{unit} must be from 1 ms to a week"
         raise InvalidProfile(f"part {part!r}: {rule}")
     return seconds
+
+
+ProfileOption = Annotated[InstanceOf[Profile], read_by(Profile.parse)]
+"""A profile, or the text of one."""

@@ -10,8 +10,9 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from ingest.files.file_form import FrozenOptions
 from ingest.sources.event import Event, Refusals
-from ingest.sources.feed_options import FeedOptions, ProfileOption
+from ingest.sources.rate_profile import ProfileOption
 from ingest.sources.tape import TapeError, read_tape
 from ingest.sources.tape_order import (
     SORTED_BYTES,
@@ -43,7 +44,7 @@ Read = Callable[[Path, Refusals], Iterator[Trade]]
 """Reads a tape as ``read_tape`` does."""
 
 
-class ReplayOptions(FeedOptions):
+class ReplayOptions(FrozenOptions):
     """How tapes are played."""
 
     speed: float = Field(1.0, ge=0.001, le=1_000_000)
@@ -110,8 +111,7 @@ def least_pass_us(length_us: int, trades: int, speed: float) -> int:
 class Replay:
     """Tapes to be played: looked through when it is made, and sorted if need be.
 
-    ``tell`` is told of tapes that are not in the order of time, and of gaps over a
-    minute when they begin.
+    ``tell`` is told of tapes that are not in order, and of gaps over a minute.
     """
 
     def __init__(
@@ -184,7 +184,6 @@ def _telling_gaps(merged: Iterator[_Due], start_us: int, tell: Tell) -> Iterator
 def _played(
     options: ReplayOptions, reader: "_TapeReader", refusals: Refusals
 ) -> Iterator[_Due]:
-    """Yield all passes of one tape, by its own times."""
     pace = _ByTape(options)
     for number in range(options.loop) if options.loop else count():
         pace.rewind()
@@ -236,7 +235,6 @@ class _TapeReader:
             )
 
     def _look(self) -> None:
-        """Find out whether the tape is in the order of time."""
         order = TapeOrder()
         for trade in _until_fault(self._read(self._path, Refusals()), []):
             order.add(trade)

@@ -11,16 +11,16 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from ingest.files.file_form import FrozenOptions
 from ingest.sources.event import Event
-from ingest.sources.faults import break_trade
-from ingest.sources.feed_options import FeedOptions, ProfileOption, Share
+from ingest.sources.faults import Share, break_trade
 from ingest.sources.market import (
     Book,
     SimulatedInstrument,
     create_instruments,
     popularity,
 )
-from ingest.sources.rate_profile import Profile
+from ingest.sources.rate_profile import Profile, ProfileOption
 
 SLOT_US = 100_000
 BURST_EVERY_SLOTS = 20
@@ -54,7 +54,7 @@ def day_factor(share: float) -> float:
     return (from_rate + along * (to_rate - from_rate)) / _DAY_AREA
 
 
-class Simulator(FeedOptions):
+class Simulator(FrozenOptions):
     """A market; the same options and start give the same bytes, whenever asked."""
 
     seed: int = 1
@@ -201,7 +201,6 @@ class _Session:
     def _slot(
         self, start_us: int, from_us: int, length_us: int, whole: int
     ) -> Iterator[Event]:
-        """Yield the events due in one slot, in order, each as it is asked for."""
         rng, options, late, recent = self._rng, self._options, self._late, self._recent
         sizes, random, getrandbits = self._sizes, rng.random, rng.getrandbits
         is_malformed = options.malformed

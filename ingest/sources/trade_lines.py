@@ -36,8 +36,8 @@ from ingest.trade import (
     InvalidTrade,
     JsonNumber,
     Trade,
+    read_wire,
 )
-from ingest.wire_form import read_wire
 from tickthrottle_client.key_v1 import SymbolKeys
 from tickthrottle_client.taking_back_v1 import takes_back
 from tickthrottle_client.trade_v1 import as_microseconds
@@ -163,10 +163,7 @@ class LineReader:
         self._use_names()
 
     def begin(self, first: bytes) -> bool:
-        """Learn the format from the first record; tell whether it is only a header.
-
-        Raises BadHeader.
-        """
+        """Learn from the first record; tell if it is a header. Raises BadHeader."""
         form = self._options
         if (words := foreign_kind(first, form.encoding)) is not None:
             raise BadHeader(words)
@@ -296,7 +293,6 @@ class LineReader:
         self._list_path = tuple(self._options.records.split("."))
 
     def _needed(self, columns: Sequence[str]) -> list[str]:
-        """Return the fields that have to be among the columns of a header."""
         free = {"seq", *self._options.set}
         if self._options.stamp == "now":
             free.add("time")
@@ -305,7 +301,6 @@ class LineReader:
         return [name for name in REQUIRED if name not in free]
 
     def _rules_by(self, names: Mapping[str, str]) -> FieldRules:
-        """Return what becomes of values, where fields are called so in the source."""
         return FieldRules(
             constants=self._options.set,
             conditions=self._options.leave_out,
@@ -341,7 +336,6 @@ class LineReader:
             yield choice.market, f"the market of --updates {choice}"
 
     def _sale(self, fields: Mapping[str, Any]) -> Sale | None:
-        """Return what a trade's record says of its sale. Raises InvalidTrade."""
         choice = self._options.updates
         if choice is None:
             return None

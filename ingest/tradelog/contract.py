@@ -115,8 +115,7 @@ Ranges = Mapping[int, tuple[int, int]]
 class LogReader(Protocol):
     """The reading side of a log, or of some of its partitions.
 
-    Methods raise LogAway, or what the log's own client raises while its server cannot
-    be reached, and LogUnusable.
+    Methods raise LogAway, or what the log's client raises for it, and LogUnusable.
     """
 
     info: LogInfo

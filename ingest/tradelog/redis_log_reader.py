@@ -222,7 +222,6 @@ class RedisLogReader:
     def _last_ones(
         self, spans: Iterable[tuple[str, str, str]]
     ) -> list[Sequence[_RawEntry]]:
-        """Return the last entry of each part of a stream, if there is one."""
         with self._client.pipeline(transaction=False) as pipe:
             for key, high, low in spans:
                 pipe.xrevrange(key, high, low, count=1)

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stdnum import isin as stdnum_isin
 
-from ingest.trade import InvalidTrade, Trade
-from ingest.wire_form import read_wire
+from ingest.trade import InvalidTrade, Trade, read_wire
 from tests.ingest.strategies import decimals, isins
 from tickthrottle_client.trade_v1 import (
     as_microseconds,

@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import example, given, settings
 
-from ingest.trade import MAX_PAYLOAD_BYTES, InvalidTrade, Trade
-from ingest.wire_form import read_wire
+from ingest.trade import MAX_PAYLOAD_BYTES, InvalidTrade, Trade, read_wire
 from tests.examples import many
 from tests.ingest.strategies import trades
 from tests.throttle.payloads import payloads

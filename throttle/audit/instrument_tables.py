@@ -1,7 +1,10 @@
 """The instrument table as it was when windows were joined with it."""
 
-from ingest.instrument_table.instrument_change import InstrumentChange
-from ingest.instrument_table.instrument_store import InstrumentStore, TableLost
+from ingest.instrument_table.instrument_store import (
+    InstrumentChange,
+    InstrumentStore,
+    TableLost,
+)
 from ingest.instrument_table.known_instruments import Instruments
 
 

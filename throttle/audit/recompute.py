@@ -14,9 +14,14 @@ from decimal import Context, Decimal, Inexact
 from itertools import repeat
 from typing import NamedTuple
 
-from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, Trade, check_not_ahead
+from ingest.trade import (
+    MAX_ENTRY_BYTES,
+    InvalidTrade,
+    Trade,
+    check_not_ahead,
+    read_wire,
+)
 from ingest.tradelog.contract import Chunk
-from ingest.wire_form import read_wire
 from throttle.contract import cut
 from throttle.contract.group import FRACTION_DIGITS
 from throttle.contract.ledger import NOTHING, BatchEntry, Books, Turnover

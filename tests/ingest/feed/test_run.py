@@ -19,11 +19,10 @@ from ingest.feed.receipt import read_receipt
 from ingest.feed.run import FeedError, run_pipe, run_replay, run_simulator
 from ingest.settings import IngestSettings
 from ingest.sources.faults import Faults
-from ingest.sources.pipe import PipeError, PipeOptions
 from ingest.sources.rate_profile import Profile
 from ingest.sources.replay import ReplayOptions
 from ingest.sources.simulator import Simulator
-from ingest.sources.tape import TapeError
+from ingest.sources.tape import PipeError, PipeOptions, TapeError
 from ingest.trade import Trade
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from ingest.tradelog.redis_positions import position_of, stream_key

@@ -1,8 +1,8 @@
 """What is known of all instruments: looked up, changed, renamed."""
 
-from ingest.instrument_table.instrument_change import InstrumentChange
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.instrument_list import parse_list
+from ingest.instrument_table.instrument_store import InstrumentChange
 from ingest.instrument_table.known_instruments import Instruments
 from tests.gateway.samples import HYNIX, INSTRUMENT_LIST, NAVER, SAMSUNG
 

@@ -8,7 +8,7 @@ import pytest
 
 from ingest.instrument_table.instrument_list import read_instruments
 from ingest.sources.event import Refusals
-from ingest.sources.pipe import PipeError, PipeOptions, read_pipe
+from ingest.sources.tape import PipeError, PipeOptions, read_pipe
 from ingest.sources.trade_lines import LineReader
 from ingest.trade import Trade
 from tests.conftest import input_file

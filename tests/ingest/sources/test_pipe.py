@@ -9,7 +9,7 @@ import pytest
 
 from ingest.files.records import MAX_LINE_BYTES
 from ingest.sources.event import Refusals
-from ingest.sources.pipe import PipeError, read_pipe
+from ingest.sources.tape import PipeError, read_pipe
 from ingest.sources.trade_lines import LineOptions, LineReader
 from tests.conftest import eventually
 

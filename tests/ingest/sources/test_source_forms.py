@@ -11,8 +11,7 @@ from structlog.testing import capture_logs
 
 from ingest.instrument_table.instrument_list import read_instruments
 from ingest.sources.event import Refusals
-from ingest.sources.pipe import PipeError, read_pipe
-from ingest.sources.tape import TapeError, read_tape
+from ingest.sources.tape import PipeError, TapeError, read_pipe, read_tape
 from ingest.sources.trade_lines import LineOptions, LineReader
 from ingest.trade import Trade
 from tests.conftest import input_file

@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.instrument_table.instrument_change import (
+from ingest.instrument_table.instrument_entry import (
+    BadInstruments,
+    InstrumentEntry,
+    read_entry,
+)
+from ingest.instrument_table.instrument_store import (
     MAX_CHANGE_BYTES,
     InstrumentChange,
     decode_change,
     difference,
     encode_instrument,
-)
-from ingest.instrument_table.instrument_entry import (
-    BadInstruments,
-    InstrumentEntry,
-    read_entry,
 )
 from ingest.instrument_table.known_instruments import Instruments
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
