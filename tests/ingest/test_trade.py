@@ -174,30 +174,6 @@ def test_duplicate_keys_take_the_last_value() -> None:
     assert Trade.from_wire(head + tail).price == "2.20"
 
 
-def test_version_orders_by_time_then_seq() -> None:
-    """An instrument's trades are ordered by exchange time; equal times by seq."""
-    versions = [
-        Trade.from_fields(make_fields(time=GOOD["time"] + later, seq=seq)).version
-        for later, seq in ((0, 1), (0, 2), (1, 0))
-    ]
-    assert versions == sorted(versions)
-    assert versions[0] == (GOOD["time"], 1)
-
-
-def test_row_of_a_tape_is_text() -> None:
-    """Integers may come as decimal text, further columns pass through."""
-    trade = Trade.from_fields(
-        make_fields(time="1773964804123456", seq="17", venue="KRX")
-    )
-    assert (trade.time_us, trade.seq) == (GOOD["time"], 17)
-    assert trade.extra == {"venue": "KRX"}
-
-
-def test_integer_price_is_accepted() -> None:
-    """A whole price may come as an int."""
-    assert Trade.from_fields(make_fields(price=199_500)).price == "199500"
-
-
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [

@@ -191,15 +191,6 @@ def test_feed_without_events_ends_at_once(clock: Clock) -> None:
     assert report == FeedReport(0, {}, (), 0, 0.0, 0.0, 0, stopped=False)
 
 
-def test_report_carries_the_refusals_of_the_source(clock: Clock) -> None:
-    """What a tape refused is in the report by reason, and in words."""
-    refusals = Refusals()
-    refusals.add(7, InvalidTrade("bad_isin", "isin", "x", "rule"))
-    report = feed(make_events([0]), ListLog(clock), refusals=refusals)
-    assert report.refused == {"bad_isin": 1}
-    assert report.refusals == ("line 7: bad_isin: isin 'x': rule",)
-
-
 def test_stop_ends_a_silent_feed_at_once(clock: Clock) -> None:
     """A feed that waits for an event an hour away ends within a tenth of a second."""
     stop = threading.Event()

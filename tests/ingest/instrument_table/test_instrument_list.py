@@ -17,30 +17,10 @@ from ingest.instrument_table.known_instruments import Instruments
 from ingest.sources.market import encode_instruments
 from ingest.sources.simulator import Simulator
 from tests.conftest import TAPES, input_file, skip_or_fail
-from tests.gateway.samples import HYNIX, INSTRUMENT_LIST, NAVER, SAMSUNG, make_isins
+from tests.gateway.samples import HYNIX, INSTRUMENT_LIST, SAMSUNG, make_isins
 from tickthrottle_client.key_v1 import SymbolKeys, Venue, key_of
 
 KRX = TAPES.parent / "krx" / "issues_2026-03-20.csv"
-
-
-def test_an_instrument_is_found_by_isin_and_code() -> None:
-    """What the list does not say is None; the order is that of ISINs."""
-    instruments = Instruments(
-        parse_list(INSTRUMENT_LIST.splitlines(keepends=True)).instruments
-    )
-    hynix = InstrumentEntry(HYNIX, "000660", "SK hynix, Inc.", "KOSPI", "chips", "0.30")
-    assert (
-        next(iter(instruments))
-        == instruments.get(HYNIX)
-        == instruments.of_code("000660")
-        == hynix
-    )
-    assert [instrument.isin for instrument in instruments] == [HYNIX, SAMSUNG, NAVER]
-    assert instruments.get(NAVER) == InstrumentEntry(
-        NAVER, "035420", "NAVER", "KOSDAQ", "internet & media"
-    )
-    assert instruments.get("KR7000000001") is instruments.of_code("000000") is None
-    assert len(instruments) == 3
 
 
 def test_columns_come_in_any_order_and_others_are_left_alone() -> None:

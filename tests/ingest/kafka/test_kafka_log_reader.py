@@ -383,13 +383,6 @@ def test_a_reader_given_up_half_way_can_be_used_again(kafka: Broker) -> None:
     assert read_all(reader, {0: (5, 6)})[0] == {0: [b"6"]}
 
 
-def test_a_missing_topic_is_one_sentence(kafka: Broker) -> None:
-    """Whoever forgot to create it learns how."""
-    topic = KafkaTopic(kafka.servers, "nowhere")
-    with pytest.raises(LogUnusable, match="kafka_topic nowhere: does not exist at"):
-        open_topic(topic)
-
-
 def test_a_wrong_password_is_one_sentence_without_it(kafka: Broker) -> None:
     """Access refused is told as such, and the password is not."""
     given = {n: v for n, v in sasl_options(kafka, "wrong-horse").items() if "." in n}
@@ -408,20 +401,6 @@ def test_the_right_password_reads(kafka: Broker) -> None:
     del given["bootstrap.servers"], given["log_level"]
     topic = KafkaTopic(kafka.sasl_servers, plain.topic, tuple(given.items()))
     assert read_all(reader_of(topic), {0: (-1, 0)})[0] == {0: [b"a"]}
-
-
-def test_nobody_there_is_away_and_soon_told() -> None:
-    """A broker that is not up yet is waited for by those who may wait."""
-    topic = KafkaTopic("127.0.0.1:1", "any")
-    with pytest.raises(LogAway, match=r"no Kafka broker answers at 127\.0\.0\.1:1"):
-        open_topic(topic)
-
-
-def test_an_option_that_does_not_exist_is_named(kafka: Broker) -> None:
-    """A typing mistake in kafka_config is told with its name."""
-    topic = KafkaTopic(kafka.servers, "any", (("sasl.usrname", "x"),))
-    with pytest.raises(LogUnusable, match=r"kafka_config: .*sasl\.usrname"):
-        open_topic(topic)
 
 
 def test_a_broker_that_comes_back_is_read_on(own_kafka: Broker) -> None:

@@ -91,15 +91,6 @@ def test_an_endless_feed_is_spoiled_as_it_comes() -> None:
     assert len(list(islice(Faults(disorder=1.0).inject(market), 100))) == 100
 
 
-@pytest.mark.parametrize("name", ["disorder", "repeats", "malformed"])
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
-def test_a_share_is_from_0_to_1(name: str, share: float) -> None:
-    """Everything else is refused by name."""
-    with pytest.raises(ValueError, match=rf"{name}\n  Input should be"):
-        Faults(**{name: share})
-    assert Faults(**{name: 0.5}).factor == (1.0 if name == "disorder" else 1.5)
-
-
 GOOD = Trade("KR7005930003", 1_773_964_804_000_000, 1, "199500", "3").to_wire()
 
 

@@ -178,29 +178,11 @@ def test_a_field_updates_is_taken_as_it_is_and_an_empty_one_is_none(
     assert refusals.counts == {"bad_field": 1}
 
 
-def test_conditions_of_json_may_be_a_list(tmp_path: Path) -> None:
-    row = '{"S":"AAPL","p":%s,"s":1,"t":1795617000000000,"c":%s}'
-    path = lines(tmp_path, row % (150, '["@","W"]'), row % (230, '["@"]'))
-    trades, refusals = ingest(
-        path, instruments="us", map="isin=S,price=p,size=s,time=t", leave_out=["c~W|I"]
-    )
-    assert [trade.price for trade in trades] == ["230"]
-    assert refusals.left_out == {"c~W|I": 1}
-
-
 def test_a_source_of_which_all_is_left_out_is_no_fault(tmp_path: Path) -> None:
     path = lines(tmp_path, "isin,time,seq,price,size", f"{SAMSUNG},{NOW_US},1,1,0")
     trades, refusals = ingest(path, leave_out=["size=0"])
     assert trades == []
     assert refusals.left_out == Counter({"size=0": 1})
-
-
-def test_a_condition_about_a_column_that_is_not_there_is_refused(
-    tmp_path: Path,
-) -> None:
-    path = lines(tmp_path, "isin,time,seq,price,size,corr", f"{SAMSUNG},1,1,1,1,8")
-    said = refused(path, leave_out=["correction=8"])
-    assert "its header has no column 'correction', which leave_out names" in said
 
 
 def test_a_date_and_a_time_may_be_two_columns() -> None:
@@ -261,23 +243,6 @@ def test_a_file_of_one_instrument_names_it_once(
     assert "in us it is: --form time-unit=us" in refusals.examples[0]
 
 
-def test_nanoseconds_and_sequence_of_a_vendor_are_read() -> None:
-    [trade], _ = ingest(
-        input_file("b/b18_databento.csv"),
-        instruments="us",
-        map="isin=symbol,time=ts_event,seq=sequence",
-    )
-    assert (trade.isin, trade.price) == (APPLE, "79.000000000")
-
-
-def test_a_price_of_fixed_point_is_scaled(tmp_path: Path) -> None:
-    path = lines(
-        tmp_path, "isin,time,seq,price,size", f"{SAMSUNG},{NOW_US},1,79000000000,4000"
-    )
-    [trade], _ = ingest(path, scale="price=1e-9,size=0.001")
-    assert (trade.price, trade.size) == ("79", "4")
-
-
 def test_a_sign_that_means_up_or_down_is_left_out() -> None:
     trades, refusals = ingest(
         input_file("g/g11_kiwoom_flat.jsonl"),
@@ -301,11 +266,6 @@ def test_a_price_below_zero_is_refused_with_the_option() -> None:
     assert "--form unsigned=price" in refusals.examples[0]
 
 
-def test_fractions_of_seconds_are_exact() -> None:
-    trades, _ = ingest(input_file("b/b07_float_epoch_s.csv"), time_unit="s")
-    assert [t.time_us for t in trades] == [1764028801123456, 1764028802500000]
-
-
 @pytest.mark.parametrize("mapping", ["", "price=price"])
 def test_whole_numbers_may_be_written_as_others_write_them(
     mapping: str, tmp_path: Path
@@ -323,11 +283,6 @@ def test_whole_numbers_may_be_written_as_others_write_them(
     assert [(t.time_us, t.seq) for t in trades] == [(NOW_US, n) for n in (2, 3, 4)]
     assert all(not trade.extra for trade in trades)
     assert refusals.counts == {"bad_seq": 1}
-
-
-def test_the_day_number_of_a_spreadsheet_is_named() -> None:
-    said = refused(input_file("b/b34_excel_serial.csv"))
-    assert "the day number of a spreadsheet (2026-11-25 09:00)" in said
 
 
 def test_codes_that_are_nearly_right_are_told_which_is_meant() -> None:
@@ -374,15 +329,6 @@ def test_with_a_venue_a_column_symbol_is_enough(tmp_path: Path) -> None:
     [trade], _ = ingest(path, venue="XCME")
     assert trade.isin == key_of("QX", "ES.H27")
     assert "has no column 'isin'" in refused(path)
-
-
-def test_a_column_called_symbol_is_mapped() -> None:
-    [trade], _ = ingest(
-        input_file("g/g07_symbol_column_only.csv"),
-        instruments="kr",
-        map="isin=symbol,time=timestamp,size=quantity",
-    )
-    assert (trade.isin, trade.time_us) == (SAMSUNG, 1_795_564_800_000_000)
 
 
 def test_a_cancel_goes_into_the_log_and_may_be_left_out() -> None:

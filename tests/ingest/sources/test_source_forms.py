@@ -44,12 +44,6 @@ TAQ = {
     "time_zone": "America/New_York",
     "instruments": "b/list_us.csv",
 }
-KIWOOM = {
-    "map": "isin=item,price=values.10,size=values.15",
-    "records": "data",
-    "stamp": "now",
-    "instruments": "b/list_kr.csv",
-}
 NOW_US = 1_795_593_601_000_000
 
 
@@ -154,16 +148,6 @@ def test_a_file_that_needs_an_option_is_told_which(name: str, words: str) -> Non
     assert words in str(caught.value)
 
 
-def test_memos_over_several_lines_are_whole() -> None:
-    """No half of one is a trade."""
-    trades, _ = read(input_file("b/b21_quoted_newline.csv"), {})
-    assert [trade.extra["memo"] for trade in trades] == [
-        "plain",
-        "two\nlines",
-        'say "hi", ok',
-    ]
-
-
 def test_marks_between_thousands_are_told(tmp_path: Path) -> None:
     """With both options, as nobody can know what the comma means."""
     options = {k: v for k, v in KRX.items() if k != "thousands"}
@@ -209,17 +193,6 @@ def test_each_trade_of_a_list_is_for_itself(tmp_path: Path) -> None:
     assert trades[1].time_us == 1_764_028_801_125_000
     assert refusals.counts == {"missing_field": 2, "bad_price": 2, "not_object": 2}
     assert not trades[0].extra
-
-
-def test_kiwooms_frames_are_lists(tmp_path: Path) -> None:
-    """A value with its sign is refused, one without is taken."""
-    [text] = input_file("g/g10_kiwoom_0B.jsonl").read_text("utf-8").splitlines()
-    path = tmp_path / "frames.jsonl"
-    path.write_text(text.replace('"-', '"'), "utf-8")
-
-    [trade] = read(path, KIWOOM)[0]
-
-    assert (trade.isin, trade.price, trade.size) == ("KR7005930003", "71900", "82")
 
 
 def test_a_quote_may_be_a_character_like_others(tmp_path: Path) -> None:

@@ -80,16 +80,7 @@ def test_json_lines_are_read_in_order(
 
 def test_columns_may_come_in_any_order(path: Path) -> None:
     """The header says which column is which."""
-    columns = [
-        "cum_value",
-        "size",
-        "price",
-        "side",
-        "seq",
-        "time",
-        "isin",
-        "cum_volume",
-    ]
+    columns = list(reversed(as_rows(TRADES)[0]))
     assert as_rows(read(path, as_csv(TRADES, columns))[0]) == as_rows(TRADES)
 
 
@@ -176,24 +167,7 @@ def test_row_whose_encoding_is_too_large_is_refused(path: Path) -> None:
         (gzip.compress(HEADER + GOOD)[:-5] + b"12345", "gzip damaged after line 2"),
         (gzip.compress(HEADER)[:12] + b"\xff" * 40, "gzip damaged after line 0"),
     ],
-    ids=[
-        "empty",
-        "blank lines",
-        "header only",
-        "bad row",
-        "bad object",
-        "gzip of nothing",
-        "no price column",
-        "semicolons",
-        "column twice",
-        "JSON over lines",
-        "damaged Parquet",
-        "one long line",
-        "gzip cut off",
-        "gzip of nonsense",
-        "gzip with a wrong end",
-        "gzip damaged inside",
-    ],
+    ids=range(16),
 )
 def test_tape_that_is_none_is_one_clear_error(
     path: Path, content: bytes, rule: str
@@ -237,18 +211,14 @@ def test_any_content_is_trades_refusals_or_a_tape_error(
     assert trades == [Trade.from_wire(trade.to_wire()) for trade in trades]
 
 
-@pytest.mark.parametrize(
-    ("name", "count", "instruments"),
-    [("b3_options_20151126", 18_301, 770), ("crypto_20240808", 55_217, 6)],
-)
-def test_recorded_tape_is_read_whole(name: str, count: int, instruments: int) -> None:
+def test_recorded_tape_is_read_whole() -> None:
     """Every row of a real tape is a trade."""
-    path = TAPES / f"{name}.csv.gz"
+    path = TAPES / "b3_options_20151126.csv.gz"
     if not path.exists():
-        skip_or_fail(f"the recorded tape {name}")
+        skip_or_fail(f"the recorded tape {path}")
     refusals = Refusals()
     isins = [trade.isin for trade in read_tape(path, refusals)]
-    assert (len(isins), len(set(isins)), refusals.total) == (count, instruments, 0)
+    assert (len(isins), len(set(isins)), refusals.total) == (18_301, 770, 0)
 
 
 @pytest.mark.parametrize(

@@ -142,15 +142,6 @@ def test_a_number_that_is_missing_later_is_refused() -> None:
     assert refused(fields(seq=None)).reason == "missing_field"
 
 
-@pytest.mark.parametrize(
-    ("price", "plain"), [(b"6E-8", "0.00000006"), (b"1.50e1", "15.0"), (b'".5"', "0.5")]
-)
-def test_exponents_are_read_exactly(price: bytes, plain: str) -> None:
-    [trade] = read(WIRE.replace(b"71900", price))
-
-    assert trade.price == plain
-
-
 def test_symbols_come_from_the_instrument_list() -> None:
     instruments = Instruments(
         parse_list(INSTRUMENT_LIST.splitlines(keepends=True)).instruments
@@ -210,12 +201,8 @@ def test_a_map_names_columns_that_are_there() -> None:
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        ({"map": "price"}, "must be like price=px"),
-        ({"map": "price=a,price=b"}, "is there twice"),
-        ({"map": "price=a,size=a"}, "can be one field only"),
         ({"time_zone": "Asia/Atlantis"}, "must be a time zone"),
         ({"time_zone": "../etc/passwd"}, "must be a time zone"),
-        ({"time_unit": "h"}, "Input should be"),
     ],
 )
 def test_bad_options_are_refused(options: Mapping[str, str], rule: str) -> None:
