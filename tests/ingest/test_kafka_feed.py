@@ -95,14 +95,6 @@ def test_credentials_come_from_the_file(kafka: Broker, tmp_path: Path) -> None:
     assert str(caught.value).startswith(f"kafka_servers {kafka.sasl_servers}: ")
 
 
-@pytest.mark.kafka
-def test_topic_that_is_not_there_is_one_clear_sentence(kafka: Broker) -> None:
-    """A feed makes no topics; it says what does."""
-    topic = KafkaTopic(kafka.servers, "missing")
-    with pytest.raises(FeedError, match=r"^kafka_topic missing: does not exist"):
-        run_simulator(settings_of(topic), Simulator())
-
-
 def test_broker_that_is_not_there_is_one_clear_sentence() -> None:
     """The sentence names the address, and what to do."""
     topic = KafkaTopic(f"127.0.0.1:{free_port()}", "none")

@@ -16,11 +16,6 @@ def config(tmp_path: Path) -> Path:
     return tmp_path / "kafka.conf"
 
 
-def test_no_file_is_no_options() -> None:
-    """Most brokers at hand need none."""
-    assert read_options(None) == ()
-
-
 def test_options_are_lines_of_a_name_and_a_value(config: Path) -> None:
     """Comments and blank lines are passed over; a value may hold anything."""
     config.write_text(
@@ -40,12 +35,6 @@ def test_options_are_lines_of_a_name_and_a_value(config: Path) -> None:
         ("sasl.password", "a=b#c=="),
         ("client.rack", ""),
     )
-
-
-def test_of_an_option_given_twice_the_last_counts(config: Path) -> None:
-    """As in any file of this kind."""
-    config.write_text("client.id=a\nclient.id=b\n")
-    assert read_options(config) == (("client.id", "b"),)
 
 
 @pytest.mark.parametrize("line", ["security.protocol", "=SASL_SSL", "name: value"])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ingest.records.leave_out import Condition, LeftOut, value_at
+from ingest.records.leave_out import Condition, value_at
 from ingest.trade import JsonNumber
 
 
@@ -12,24 +12,18 @@ from ingest.trade import JsonNumber
     ("condition", "value"),
     [
         ("c=8", "8"),
-        ("c=8", 8),
         ("c=8|10", JsonNumber("10")),
         ("c=true", True),
-        ("c=a b", " a b "),
         ("c~37", "12,37"),
         ("c~I", "@ I"),
         ("c~T|I", ["@", "I"]),
-        ("c~8", [1, 8]),
         ("c~2", "1;2|3"),
         ("Trade Correction=08", "08"),
         ("c~~TU", "@FTI"),
-        ("c~~7", "@ 7"),
         ("size~~-", "-5"),
         ("c", "08"),
         ("c", 8),
         ("c", True),
-        ("c", ["I"]),
-        ("c", "-1"),
         ("c", "x"),
     ],
 )
@@ -43,22 +37,17 @@ def test_a_record_that_meets_it(condition: str, value: Any) -> None:
     ("condition", "value"),
     [
         ("c=8", "08"),
-        ("c=8", "18"),
         ("c=8", None),
         ("c=8", ["8"]),
         ("c~2", "12,37"),
         ("c~T", "@FTI"),
         ("c~T", []),
-        ("c~T", {"T": 1}),
         ("c~~T", ""),
         ("c", ""),
         ("c", "0"),
-        ("c", "00"),
         ("c", "0.0"),
         ("c", 0),
-        ("c", False),
         ("c", "false"),
-        ("c", []),
         ("c", ["0", ""]),
         ("c", None),
         ("d", "8"),
@@ -82,11 +71,6 @@ def test_a_field_may_be_within_another_or_be_called_otherwise() -> None:
 def test_what_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be like correction=8"):
         Condition.parse(text)
-
-
-def test_what_is_left_out_is_no_refusal_of_the_trade() -> None:
-    error = LeftOut("c=8")
-    assert (error.reason, error.condition) == ("left_out", "c=8")
 
 
 def test_a_whole_name_comes_before_its_parts() -> None:

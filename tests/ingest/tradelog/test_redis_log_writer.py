@@ -28,12 +28,6 @@ def test_every_entry_comes_in_order(client: redis.Redis) -> None:
 
 
 @pytest.mark.redis
-def test_nothing_is_appended_as_nothing(client: redis.Redis) -> None:
-    """No entries, no ids."""
-    assert append_all(client, [], []) == []
-
-
-@pytest.mark.redis
 def test_a_refused_entry_leaves_the_connection_in_order(client: redis.Redis) -> None:
     """The first refusal is raised; replies are not mistaken for others' later."""
     client.set("zwei: ü", "no stream")
@@ -95,17 +89,6 @@ def test_full_log_drops_its_oldest_and_says_so(client: redis.Redis) -> None:
     assert logs[0]["log_level"] == "warning"
     assert logs[0]["dropped"] == writer.dropped_at_cap
     assert "Is the throttle running?" in logs[0]["event"]
-
-
-@pytest.mark.redis
-def test_log_within_its_cap_drops_nothing(client: redis.Redis) -> None:
-    """A log that is not full stays whole and silent."""
-    writer, reader = make_log(client, cap=10_000)
-    with capture_logs() as logs:
-        writer.append([(ISIN, b"x")] * 5_000)
-    assert len(everything(reader)) == 5_000
-    assert writer.dropped_at_cap == 0
-    assert logs == []
 
 
 @pytest.mark.redis
