@@ -12,12 +12,7 @@ from typing import Any
 
 import orjson
 
-from tickthrottle_client.taking_back_v1 import (
-    CANCELS,
-    CORRECTS,
-    is_given,
-    takes_back,
-)
+from tickthrottle_client.taking_back_v1 import CANCELS, CORRECTS, is_given, takes_back
 from tickthrottle_client.trade_v1 import (
     EARLIEST_TIME_US,
     FRACTION_PATTERN,

@@ -104,8 +104,8 @@ class Ended(RuntimeError):
 class Arrivals:
     """Entries that another thread hands over as they come, in order.
 
-    Bounded: while ``WAITING_BYTES`` wait, who hands over more waits, too. So a pipe is
-    not read, and an exchange's connection is not, while the log cannot follow.
+    Bounded: while ``WAITING_BYTES`` wait, who hands over more waits, too: a pipe is not
+    read while the log cannot follow.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -126,10 +126,6 @@ def _broken_rule(name: str, text: str) -> str | None:
     return None if is_kept(text) else rule
 
 
-def _is_price(text: str) -> bool:
-    return bool(_PRICE_FORM.fullmatch(text) and text.strip("0."))
-
-
 _Rule = tuple[str, Callable[[str], object]]
 _TEXT_RULE: _Rule = (
     "must have no control characters, nor others that are not seen",
@@ -139,7 +135,10 @@ _RULES: dict[str, _Rule] = {
     # By check_isin, which knows the check digit.
     "isin": ("", lambda _: True),
     "code": ("must be 1 to 11 letters, digits, . _ or -", _CODE_FORM.fullmatch),
-    "prev_close": ("must be a plain decimal above zero, or empty", _is_price),
+    "prev_close": (
+        "must be a plain decimal above zero, or empty",
+        lambda text: _PRICE_FORM.fullmatch(text) and text.strip("0."),
+    ),
     "currency": (
         "must be 2 to 10 capital letters and digits, or empty",
         _CURRENCY_FORM.fullmatch,

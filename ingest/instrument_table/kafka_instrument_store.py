@@ -13,7 +13,6 @@ from confluent_kafka import (
     OFFSET_BEGINNING,
     KafkaError,
     KafkaException,
-    Message,
     Producer,
     TopicPartition,
 )
@@ -70,7 +69,6 @@ class KafkaInstrumentStore:
         self._read_upto = (0, 0)
 
     def read(self, after: int) -> ChangePage:
-        """Return a page of changes; see ``InstrumentStore``."""
         table_id = self._identify()
         before, self._id = self._id, table_id
         try:
@@ -94,7 +92,6 @@ class KafkaInstrumentStore:
     def append(
         self, changes: Sequence[tuple[str, InstrumentEntry | None]], after: int
     ) -> int:
-        """Append changes in one transaction; see ``InstrumentStore``."""
         if not changes:
             return after
         if self._identify() is None:
@@ -134,7 +131,6 @@ class KafkaInstrumentStore:
         return version
 
     def close(self) -> None:
-        """Disconnect."""
         self._consumer.close()
 
     def _identify(self) -> str | None:
@@ -195,8 +191,12 @@ class KafkaInstrumentStore:
                         raise self._in_our_words(error)
                     else:
                         version = (message.offset() or 0) + 1
+                        key, value = message.key() or b"", message.value()
+                        changed_ms = max(message.timestamp()[1], 0)
                         try:
-                            changes.append(_decode(version, message))
+                            changes.append(
+                                decode_change(version, key, value, changed_ms)
+                            )
                         except BadInstruments:
                             refused += 1
         except KafkaException as error:
@@ -216,10 +216,3 @@ class KafkaInstrumentStore:
             return TableMoved()
         fault = sentence(self._topic, error, self._reports)
         return TableAway(str(fault)) if isinstance(fault, LogAway) else fault
-
-
-def _decode(version: int, message: Message) -> InstrumentChange:
-    _, changed_ms = message.timestamp()
-    return decode_change(
-        version, message.key() or b"", message.value(), max(changed_ms, 0)
-    )

@@ -57,7 +57,6 @@ class RedisInstrumentStore:
         self._append = client.register_script(_APPEND)
 
     def read(self, after: int) -> ChangePage:
-        """Return a page of changes; see ``InstrumentStore``."""
         with _in_our_words():
             pipe = self._client.pipeline(transaction=True)
             pipe.hgetall(self._meta)
@@ -73,8 +72,10 @@ class RedisInstrumentStore:
         changes: list[InstrumentChange] = []
         refused = 0
         for raw_id, fields in entries:
+            isin, instrument = fields.get(b"isin", b""), fields.get(b"instrument", b"")
+            at = position_of(raw_id)
             try:
-                changes.append(_decode(raw_id, fields))
+                changes.append(decode_change(at, isin, instrument, append_time_ms(at)))
             except BadInstruments:
                 refused += 1
         version = position_of(entries[-1][0]) if entries else after
@@ -83,7 +84,6 @@ class RedisInstrumentStore:
     def append(
         self, changes: Sequence[tuple[str, InstrumentEntry | None]], after: int
     ) -> int:
-        """Append changes; see ``InstrumentStore``."""
         if not changes:
             return after
         arguments: list[Any] = [entry_id(after), uuid4().hex]
@@ -104,7 +104,6 @@ class RedisInstrumentStore:
             return int(meta.get(b"forgotten", 0))
 
     def close(self) -> None:
-        """Give back the connections."""
         self._client.close()
 
     def _forget(self) -> None:
@@ -136,12 +135,6 @@ class RedisInstrumentStore:
                 return
             yield from entries
             after = f"({entries[-1][0].decode()}"
-
-
-def _decode(raw_id: bytes, fields: dict[bytes, bytes]) -> InstrumentChange:
-    isin, instrument = fields.get(b"isin", b""), fields.get(b"instrument", b"")
-    version = position_of(raw_id)
-    return decode_change(version, isin, instrument, append_time_ms(version))
 
 
 @contextmanager

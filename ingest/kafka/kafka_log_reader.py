@@ -173,8 +173,9 @@ class KafkaLogReader:
         while left:
             missing = sum(upto - after for after, upto in left.values())
             messages = consumer.consume(min(_CHUNK, missing), _POLL_S)
-            for partition, run in groupby(messages, _partition):
+            for place, run in groupby(messages, Message.partition):
                 # Not every error has a partition, and one may have come too late.
+                partition = -1 if place is None else place
                 for chunk in self._chunks(consumer, partition, list(run), left):
                     yield partition, chunk
                     heard_s = time.monotonic()
@@ -241,11 +242,6 @@ class KafkaLogReader:
 
     def _place(self, partition: int, offset: int = 0) -> TopicPartition:
         return TopicPartition(self._topic.topic, partition, offset)
-
-
-def _partition(message: Message) -> int:
-    partition = message.partition()
-    return -1 if partition is None else partition
 
 
 def _chunk(run: Sequence[Message], after: int, upto: int) -> Chunk | None:

@@ -47,7 +47,9 @@ class TopicState:
         yield f"partitions {self.partitions}, replicas {self.replication}"
         yield f"message.timestamp.type {self.timestamp_type}"
         yield f"cleanup.policy {self.cleanup_policy}"
-        yield f"retention.ms {self.retention_ms} ({_duration(self.retention_ms)})"
+        kept = timedelta(milliseconds=self.retention_ms)
+        kept_for = "for ever" if self.retention_ms < 0 else str(kept)
+        yield f"retention.ms {self.retention_ms} ({kept_for})"
         if self.retention_bytes >= 0:
             yield f"retention.bytes {self.retention_bytes} a partition"
         yield f"max.message.bytes {self.max_message_bytes}"
@@ -133,10 +135,6 @@ def look_at(topic: KafkaTopic) -> TopicState | None:
         max_message_bytes=int(config["max.message.bytes"].value),
         min_insync_replicas=int(config["min.insync.replicas"].value),
     )
-
-
-def _duration(milliseconds: int) -> str:
-    return "for ever" if milliseconds < 0 else str(timedelta(milliseconds=milliseconds))
 
 
 def _code(error: BaseException | None) -> int | None:

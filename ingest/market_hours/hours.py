@@ -7,12 +7,7 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 
 from ingest.market_hours.calendar_file import CALENDARS, find_calendar
-from ingest.market_hours.timetable import (
-    Timetable,
-    parse_days,
-    parse_span,
-    read_zone,
-)
+from ingest.market_hours.timetable import Timetable, parse_days, parse_span, read_zone
 
 EXAMPLE = "Asia/Seoul Mon-Fri 09:00-15:20 except 2026-12-25,2026-12-31"
 

@@ -113,7 +113,11 @@ def create_instruments(seed: str, count: int) -> tuple[SimulatedInstrument, ...]
     chances = Random(f"{seed}/shares")
     shares = [_create_share(chances, rank, stem) for rank, stem in enumerate(stems)]
     chances = Random(f"{seed}/markets")
-    markets = [_choose_market(chances, rank) for rank in range(count)]
+    markets: list[str] = []
+    for rank in range(count):
+        is_quiet = rank >= _QUIET_FROM
+        weights = _QUIET_MARKET_WEIGHTS if is_quiet else _MARKET_WEIGHTS
+        markets += chances.choices(_MARKETS, weights)
     sectors = Random(f"{seed}/sectors").choices(SECTORS, k=count)
     names = create_names(seed, sectors)
     for rank, (_, name) in enumerate(_OF_DOCUMENTS[:count]):
@@ -134,12 +138,6 @@ def _with_documents(drawn: list[int]) -> list[int]:
     stems = [stem for stem, _ in _OF_DOCUMENTS][: len(drawn)]
     displaced = dict(zip(stems, drawn, strict=False))
     return stems + [displaced.get(stem, stem) for stem in drawn[len(stems) :]]
-
-
-def _choose_market(rng: Random, rank: int) -> str:
-    is_quiet = rank >= _QUIET_FROM
-    weights = _QUIET_MARKET_WEIGHTS if is_quiet else _MARKET_WEIGHTS
-    return rng.choices(_MARKETS, weights)[0]
 
 
 def _create_share(rng: Random, rank: int, stem: int) -> tuple[str, str, bool, int]:

@@ -143,7 +143,7 @@ class RedisLogReader:
         # server sends them: two thirds of a read went into dictionaries nobody needs.
         self._client = redis.Redis(connection_pool=client.connection_pool)
         for command in ("XRANGE", "XREVRANGE"):
-            self._client.set_response_callback(command, _as_sent)
+            self._client.set_response_callback(command, lambda reply, **_: reply)
 
     def clock_ms(self) -> int:
         return _clock_ms(self._client.time())
@@ -275,10 +275,6 @@ def _size(raw: Sequence[_RawEntry]) -> int:
 def _fitting(last: Sequence[_RawEntry]) -> int:
     """Return how many entries like this one are a piece; one that is gone says none."""
     return max(1, PIECE_BYTES // max(_size(last), 1))
-
-
-def _as_sent(reply: Any, **_options: Any) -> Any:
-    return reply
 
 
 def _raise_errors(replies: Sequence[Any]) -> None:

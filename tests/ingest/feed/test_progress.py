@@ -8,12 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ingest.feed.pacer import FeedProgress, FeedReport
-from ingest.feed.progress import (
-    LogDisplay,
-    log_report,
-    open_display,
-    status_line,
-)
+from ingest.feed.progress import LogDisplay, log_report, open_display, status_line
 
 PROGRESS = FeedProgress(12.0, 1_234, 749.6, 0.126, 3, 0, 0)
 

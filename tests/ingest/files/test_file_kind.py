@@ -19,10 +19,7 @@ from ingest.files.file_kind import foreign_kind, guess_encoding, packed_kind
         (b"day.csv".ljust(257, b"\0") + b"ustar\0", "is a tar archive: unpack it"),
         (b"<!DOCTYPE html>", "is a page of HTML or XML"),
         (b"isin,time\rKR7005930003,1", "has old line ends, CR alone"),
-        (
-            "종목코드,체결가".encode("cp949"),
-            "UTF-8: --form encoding=cp949 perhaps",
-        ),
+        ("종목코드,체결가".encode("cp949"), "UTF-8: --form encoding=cp949 perhaps"),
         (b"\x01\x02\xff", "is neither CSV with a header nor JSON lines"),
     ],
     ids=range(13),

@@ -22,11 +22,7 @@ def named(header: str, **names: str) -> list[str]:
         ("isin,time,price,size,memo", {}, ["isin", "time", "price", "size", "memo"]),
         (",isin,time,price,size,", {}, ["", "isin", "time", "price", "size", ""]),
         ("ISIN,Time,PRICE,Size", {}, ["isin", "time", "price", "size"]),
-        (
-            "Size,isin,time,price,size",
-            {},
-            ["Size", "isin", "time", "price", "size"],
-        ),
+        ("Size,isin,time,price,size", {}, ["Size", "isin", "time", "price", "size"]),
         (
             "sym,time,price,size,isin",
             {"isin": "sym"},

@@ -176,10 +176,7 @@ def test_any_text_is_records_and_refusals(text: str, size: int) -> None:
 
 @pytest.mark.parametrize(
     ("line", "values"),
-    [
-        (b"a, b ,c", ["a", "b ", "c"]),
-        (b'a, "b, c", d', ["a", "b, c", "d"]),
-    ],
+    [(b"a, b ,c", ["a", "b ", "c"]), (b'a, "b, c", d', ["a", "b, c", "d"])],
     ids=["plain", "quoted"],
 )
 def test_spaces_after_commas_are_no_values(line: bytes, values: list[str]) -> None:

@@ -135,11 +135,7 @@ def test_a_list_may_have_the_forms_of_files(
             {"thousands": ","},
             "has ',' elsewhere",
         ),
-        (
-            f'isin,prev_close\n{SAMSUNG},"71,5"\n',
-            {},
-            "thousands=, takes commas",
-        ),
+        (f'isin,prev_close\n{SAMSUNG},"71,5"\n', {}, "thousands=, takes commas"),
         ('{"isin":\n', {}, "line 1: not JSON"),
     ],
     ids=range(8),

@@ -199,10 +199,7 @@ def test_a_gateway_follows_a_table_in_a_topic(
     client: redis.Redis, redis_url: str, topic: KafkaTopic
 ) -> None:
     """As it does one in Redis."""
-    chosen = {
-        "kafka_servers": topic.servers,
-        "kafka_instruments_topic": topic.topic,
-    }
+    chosen = {"kafka_servers": topic.servers, "kafka_instruments_topic": topic.topic}
     settings = GatewaySettings.model_validate({"redis_url": redis_url, **chosen})
     store = open_instrument_store(settings)
     # Windows so long that none is missed, however slow the brokers are.

@@ -6,11 +6,7 @@ from secrets import token_hex
 import pytest
 
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.topic import (
-    TopicState,
-    create_topic,
-    look_at,
-)
+from ingest.kafka.topic import TopicState, create_topic, look_at
 from ingest.kafka.topic_plan import TopicPlan
 from ingest.tradelog.contract import LogAway, LogUnusable
 from tests.ingest.topics import make_topic

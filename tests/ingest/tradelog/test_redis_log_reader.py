@@ -7,11 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.tradelog import redis_log_reader
-from ingest.tradelog.contract import (
-    Head,
-    LogUnusable,
-    partition_of,
-)
+from ingest.tradelog.contract import Head, LogUnusable, partition_of
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from ingest.tradelog.redis_positions import (
     FIELD,
