@@ -70,8 +70,6 @@ class ExchangePlan:
     symbols: Sequence[str]
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     silence_s: float | None = None
-    max_ahead_ms: int = 5_000
-    """Stamps further ahead of this machine's clock are warned of."""
 
     def hide(self, text: str) -> str:
         """Return a text without the keys that somebody may have put into it."""

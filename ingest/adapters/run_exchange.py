@@ -89,9 +89,7 @@ def run_exchange(
     table = options.updates or _table_of(kind)
     intake = Intake(kind.venue, kind.numbering, instruments.keys, refusals, table)
     metrics = AdapterMetrics(registry)
-    plan = ExchangePlan(
-        kind, instruments.symbols, secrets, options.silence_s, options.max_ahead_ms
-    )
+    plan = ExchangePlan(kind, instruments.symbols, secrets, options.silence_s)
     feed_log = FeedLog(
         *(kind.name, intake, instruments.symbols, options.max_ahead_ms, plan.hide)
     )

@@ -28,9 +28,9 @@ def symbol_in(key: str) -> str | None:
     return text[: before + 1] + "-./"[kind] + text[before + 1 :]
 
 
-@pytest.mark.parametrize(
-    ("prefix", "symbol", "key"),
-    [
+def test_a_key_holds_its_symbol_where_it_fits() -> None:
+    """As the documentation's examples have it."""
+    for prefix, symbol, key in (
         ("QN", "BTCUSDT", "QN1BTCUSDT0"),
         ("QU", "KRW-BTC", "QUCKRWBTC00"),
         ("QU", "USDT-1INCH", None),
@@ -40,17 +40,12 @@ def symbol_in(key: str) -> str | None:
         ("QX", "A", "QX1A0000000"),
         # What ends in a zero could not be told from what is filled up with it.
         ("QX", "A0", None),
-    ],
-)
-def test_a_key_holds_its_symbol_where_it_fits(
-    prefix: str, symbol: str, key: str | None
-) -> None:
-    """As the documentation's examples have it."""
-    made = key_of(prefix, symbol)
-    if key is None:
-        assert made[2] == "0"
-    else:
-        assert made[:-1] == key
+    ):
+        made = key_of(prefix, symbol)
+        if key is None:
+            assert made[2] == "0"
+        else:
+            assert made[:-1] == key
 
 
 @given(PREFIXES, SYMBOLS)

@@ -24,25 +24,22 @@ from tickthrottle_client.redis_address import (
 )
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_an_address_that_a_client_can_be_made_of_is_taken() -> None:
+    """As it is."""
+    for url in (
         "redis://host",
         "redis://host:6379/",
         "redis://me:pass%2Fword@host:6379/15",
         "rediss://[::1]:6379/0?ssl_cert_reqs=none",
         "unix:///run/valkey.sock?db=2",
         "redis+sentinel://me:pass@a:26379,b,[::1]:3/main/2?sentinel_username=me",
-    ],
-)
-def test_an_address_that_a_client_can_be_made_of_is_taken(url: str) -> None:
-    """As it is."""
-    assert check_redis_url(url) == url
+    ):
+        assert check_redis_url(url) == url
 
 
-@pytest.mark.parametrize(
-    ("url", "rule"),
-    [
+def test_an_address_that_means_something_else_is_refused() -> None:
+    """Not taken for database 0 of this machine."""
+    for url, rule in (
         ("redis://host/x", "the database must be a number"),
         ("redis://host/1/2", "the database must be a number"),
         ("redis://host:99999", "the port must be a number from 1 to 65535"),
@@ -60,12 +57,9 @@ def test_an_address_that_a_client_can_be_made_of_is_taken(url: str) -> None:
         ("rediss://h?ssl_cert_reqs=x", "Invalid SSL Certificate Requirements Flag"),
         ("rediss://h?ssl_ca_certs=/no/ca", "ssl_ca_certs /no/ca: there is no such fi"),
         ("rediss+sentinel://h/n?ssl_keyfile=/no/k", "ssl_keyfile /no/k: there is no"),
-    ],
-)
-def test_an_address_that_means_something_else_is_refused(url: str, rule: str) -> None:
-    """Not taken for database 0 of this machine."""
-    with pytest.raises(ValueError, match=f"^{re.escape(rule)}"):
-        check_redis_url(url)
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(rule)}"):
+            check_redis_url(url)
 
 
 def test_an_address_by_sentinel_is_taken_apart() -> None:

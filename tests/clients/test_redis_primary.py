@@ -120,22 +120,19 @@ def test_a_connection_lost_just_before_a_command(redis_url: str) -> None:
     uvloop.run(check())
 
 
-@pytest.mark.parametrize(
-    ("url", "kind"),
-    [
+async def test_the_address_says_how() -> None:
+    """TCP, TLS and Unix sockets alike; each tells what it could not reach."""
+    for url, kind in (
         ("redis://127.0.0.1:1/0", Connection),
         ("rediss://127.0.0.1:1/0", SSLConnection),
         ("unix:///nowhere/redis.sock", UnixDomainSocketConnection),
-    ],
-)
-async def test_the_address_says_how(url: str, kind: type[Any]) -> None:
-    """TCP, TLS and Unix sockets alike; each tells what it could not reach."""
-    client = connect_async(url, retry=Retry(NoBackoff(), 0))
-    connection = client.connection_pool.make_connection()
-    assert isinstance(connection, kind)
-    with pytest.raises(RedisConnectionError):
-        await client.ping()
-    await client.aclose()
+    ):
+        client = connect_async(url, retry=Retry(NoBackoff(), 0))
+        connection = client.connection_pool.make_connection()
+        assert isinstance(connection, kind)
+        with pytest.raises(RedisConnectionError):
+            await client.ping()
+        await client.aclose()
 
 
 async def test_a_task_that_is_cancelled_while_it_sends_ends(redis_url: str) -> None:

@@ -1,7 +1,5 @@
 """Whether a server may forget what it acknowledged, by what it says of itself."""
 
-import pytest
-
 from tickthrottle_client.server_memory import ServerMemory
 
 LIMITED = {"used_memory": 900, "maxmemory": 1_000, "maxmemory_policy": "noeviction"}
@@ -15,14 +13,14 @@ def test_a_server_that_keeps_everything_is_fine() -> None:
     assert ServerMemory.decode(replica).why_forgetful() is None
 
 
-@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl", "allkeys-random"])
-def test_a_server_that_may_evict_keys_is_told_with_what_to_set(policy: str) -> None:
+def test_a_server_that_may_evict_keys_is_told_with_what_to_set() -> None:
     """The keys that volatile policies evict are leases and what an intake remembers."""
-    reason = ServerMemory.decode({**LIMITED, "maxmemory_policy": policy})
-    assert f"maxmemory-policy {policy}" in str(reason.why_forgetful())
-    assert "CONFIG SET maxmemory-policy noeviction" in str(reason.why_forgetful())
-    evicted = ServerMemory(1, 9, policy, evicted=1_234)
-    assert "has evicted 1,234 keys" in str(evicted.why_forgetful())
+    for policy in ("allkeys-lru", "volatile-ttl", "allkeys-random"):
+        reason = ServerMemory.decode({**LIMITED, "maxmemory_policy": policy})
+        assert f"maxmemory-policy {policy}" in str(reason.why_forgetful())
+        assert "CONFIG SET maxmemory-policy noeviction" in str(reason.why_forgetful())
+        evicted = ServerMemory(1, 9, policy, evicted=1_234)
+        assert "has evicted 1,234 keys" in str(evicted.why_forgetful())
 
 
 def test_a_replica_that_takes_writes_is_told() -> None:

@@ -84,9 +84,8 @@ def test_what_has_no_names_is_no_trade() -> None:
         encode_trade([1], int)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("isin", "rule"),
-    [
+def test_the_right_check_digit_is_told() -> None:
+    for isin, rule in (
         ("KR7005930004", "check digit is 3"),
         ("QX0000000BTC", "1 check digit, which is 7 here"),
         ("KR700593000", "1 check digit, which is 3 here"),
@@ -94,54 +93,42 @@ def test_what_has_no_names_is_no_trade() -> None:
         ("kr7005930004", "1 check digit; it has small letters"),
         ("BTC", "must be 2 capitals, 9 capitals or digits, 1 check digit"),
         ("KR70059300033", "must be 2 capitals, 9 capitals or digits, 1 check digit"),
-    ],
-)
-def test_the_right_check_digit_is_told(isin: str, rule: str) -> None:
-    with pytest.raises(InvalidTrade) as caught:
-        check_isin(isin)
-    assert str(caught.value).endswith(rule)
+    ):
+        with pytest.raises(InvalidTrade) as caught:
+            check_isin(isin)
+        assert str(caught.value).endswith(rule)
 
 
 NEW_YORK = ZoneInfo("America/New_York")
 LORD_HOWE = ZoneInfo("Australia/Lord_Howe")
 
 
-@pytest.mark.parametrize(
-    ("zone", "twice"),
-    [
+def test_a_time_that_comes_twice_is_refused_unless_it_is_said() -> None:
+    """Clocks are set back by an hour, and in one place by half of one."""
+    for zone, twice in (
         (NEW_YORK, datetime.fromisoformat("2026-11-01T01:10")),
         (LORD_HOWE, datetime.fromisoformat("2026-04-05T01:45")),
-    ],
-)
-def test_a_time_that_comes_twice_is_refused_unless_it_is_said(
-    zone: ZoneInfo, twice: datetime
-) -> None:
-    """Clocks are set back by an hour, and in one place by half of one."""
-    text = twice.isoformat()
-    with pytest.raises(InvalidTrade, match="comes twice on the clocks of"):
-        as_microseconds(text, zone)
-    earlier = int(as_microseconds(text, zone, "earlier"))
-    later = int(as_microseconds(text, zone, "later"))
-    assert later - earlier == (3_600_000_000 if zone is NEW_YORK else 1_800_000_000)
-    for minutes in (-90, 90):
-        other = (twice + timedelta(minutes=minutes)).isoformat()
-        assert as_microseconds(other, zone) == as_microseconds(other, zone, "later")
+    ):
+        text = twice.isoformat()
+        with pytest.raises(InvalidTrade, match="comes twice on the clocks of"):
+            as_microseconds(text, zone)
+        earlier = int(as_microseconds(text, zone, "earlier"))
+        later = int(as_microseconds(text, zone, "later"))
+        assert later - earlier == (3_600_000_000 if zone is NEW_YORK else 1_800_000_000)
+        for minutes in (-90, 90):
+            other = (twice + timedelta(minutes=minutes)).isoformat()
+            assert as_microseconds(other, zone) == as_microseconds(other, zone, "later")
 
 
-@pytest.mark.parametrize("fold", [None, "earlier", "later"])
-@pytest.mark.parametrize(
-    ("zone", "text"),
-    [
-        (NEW_YORK, "2026-03-08T02:30:00"),
-        (LORD_HOWE, "2026-10-04T02:15:00"),
-        (ZoneInfo("Asia/Seoul"), "1988-05-08T02:30:00"),
-    ],
-)
-def test_a_time_that_the_clocks_leave_out_is_refused(
-    zone: ZoneInfo, text: str, fold: Any
-) -> None:
-    with pytest.raises(InvalidTrade, match=r"the clocks of .* leave out"):
-        as_microseconds(text, zone, fold)
+def test_a_time_that_the_clocks_leave_out_is_refused() -> None:
+    for fold in (None, "earlier", "later"):
+        for zone, text in (
+            (NEW_YORK, "2026-03-08T02:30:00"),
+            (LORD_HOWE, "2026-10-04T02:15:00"),
+            (ZoneInfo("Asia/Seoul"), "1988-05-08T02:30:00"),
+        ):
+            with pytest.raises(InvalidTrade, match=r"the clocks of .* leave out"):
+                as_microseconds(text, zone, fold)
 
 
 @given(st.integers(946_684_800, 3_786_912_000))

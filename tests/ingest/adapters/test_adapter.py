@@ -21,9 +21,8 @@ def test_milliseconds_become_microseconds(value: int) -> None:
     assert milliseconds({"T": value}, "T") == value * 1000
 
 
-@pytest.mark.parametrize(
-    ("value", "rule"),
-    [
+def test_a_time_in_another_unit_is_refused_by_its_name() -> None:
+    for value, rule in (
         (NOW_MS // 1000, "this seems to be in seconds"),
         (NOW_MS * 1000, "this seems to be in microseconds"),
         (NOW_MS * 1_000_000, "this seems to be in nanoseconds"),
@@ -32,22 +31,20 @@ def test_milliseconds_become_microseconds(value: int) -> None:
         (10**40, "must be in milliseconds since 1970"),
         ("5", "is of another type"),
         (None, "is required"),
-    ],
-)
-def test_a_time_in_another_unit_is_refused_by_its_name(
-    value: object, rule: str
-) -> None:
-    with pytest.raises(InvalidTrade) as refused:
-        milliseconds({"T": value}, "T")
-    assert str(refused.value).endswith(rule)
+    ):
+        with pytest.raises(InvalidTrade) as refused:
+            milliseconds({"T": value}, "T")
+        assert str(refused.value).endswith(rule)
 
 
-@pytest.mark.parametrize(
-    ("text", "short"),
-    [("70000000.0", "70000000"), ("6E-8", "0.00000006"), ("1.50", "1.5"), (100, "100")],
-)
-def test_a_decimal_loses_zeros_at_its_end(text: str | int, short: str) -> None:
-    assert shortest_decimal(text) == short
+def test_a_decimal_loses_zeros_at_its_end() -> None:
+    for text, short in (
+        ("70000000.0", "70000000"),
+        ("6E-8", "0.00000006"),
+        ("1.50", "1.5"),
+        (100, "100"),
+    ):
+        assert shortest_decimal(text) == short
 
 
 def test_records_are_read_one_by_one() -> None:

@@ -4,9 +4,11 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from http import HTTPStatus
 from random import Random
+from typing import Any
 
 import pytest
 import redis
@@ -19,8 +21,8 @@ from ingest.exchanges.binance import Binance
 from ingest.exchanges.upbit import Upbit
 from tests.conftest import PATIENCE, eventually
 from tests.dead_proxy import DEAD_PROXY
-from tests.ingest.adapters.exchange import Session, exchanging
-from tests.ingest.adapters.feeding import feeding, wait_for
+from tests.ingest.adapters.exchange import Exchange, Script, Session, exchanging
+from tests.ingest.adapters.feeding import Running, feeding, wait_for
 from tests.ingest.adapters.frames import binance, deals, upbit
 from tests.ports import free_port
 from tickthrottle_client.key_v1 import key_of
@@ -37,6 +39,37 @@ class Quick(Binance):
     messages = Limit(1_000, 1.0)
 
 
+def saying(*frames: str | bytes, then: Script = Session.wait) -> Script:
+    """Return a script that sends frames, and then stays open unless told otherwise."""
+
+    def script(session: Session) -> None:
+        session.send(*frames)
+        then(session)
+
+    return script
+
+
+def leave(_: Session) -> None:
+    """Close the connection: the script ends."""
+
+
+def trades(*numbers: int) -> list[str]:
+    """Return a frame for each trade with these numbers."""
+    return [binance(deal) for deal in deals(BTC, numbers)]
+
+
+@contextmanager
+def following(
+    redis_url: str, *scripts: Script | HTTPStatus, **options: Any
+) -> Iterator[tuple[Exchange, Running]]:
+    """Run an exchange and a feed of Binance that follows it."""
+    with (
+        exchanging(*scripts) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC, **options) as running,
+    ):
+        yield exchange, running
+
+
 def numbers(client: redis.Redis, count: int) -> list[int]:
     """Return the numbers of the trades in the log, once there are so many."""
     return [trade["seq"] for trade in wait_for(client, count)]
@@ -47,15 +80,7 @@ def test_trades_are_in_the_log_as_they_were_told(
 ) -> None:
     """Key, time, number, price and size, digit for digit; venue and side."""
     told = deals(BTC, range(1, 101), price="0.00000600", size="12.50")
-
-    def script(session: Session) -> None:
-        session.send(*(binance(deal) for deal in told))
-        session.wait()
-
-    with (
-        exchanging(script) as exchange,
-        feeding(redis_url, Quick, url=exchange.url, symbols=BTC) as running,
-    ):
+    with following(redis_url, saying(*map(binance, told))) as (exchange, running):
         found = wait_for(client, 100)
     assert exchange.paths == ["/stream?streams=btcusdt@trade"]
     assert running.report.acknowledged == 100
@@ -80,10 +105,7 @@ def test_a_feed_that_is_stopped_ends_at_once(
     redis_url: str, client: redis.Redis
 ) -> None:
     """Within two seconds, though the exchange says nothing."""
-    with (
-        exchanging(Session.wait) as exchange,
-        feeding(redis_url, Quick, url=exchange.url, symbols=BTC) as running,
-    ):
+    with following(redis_url, Session.wait) as (exchange, running):
         eventually(lambda: exchange.connections)
         began_s = time.monotonic()
         running.stop.set()
@@ -96,20 +118,9 @@ def test_after_a_close_repeated_trades_are_dropped_and_missing_ones_told(
     redis_url: str, client: redis.Redis
 ) -> None:
     """The second connection repeats 3 trades and begins 5 later."""
-
-    def first(session: Session) -> None:
-        session.send(*(binance(deal) for deal in deals(BTC, range(1, 11))))
-
-    def second(session: Session) -> None:
-        repeated_then_later = [*range(8, 11), *range(16, 21)]
-        session.send(*(binance(deal) for deal in deals(BTC, repeated_then_later)))
-        session.wait()
-
-    with (
-        capture_logs() as logs,
-        exchanging(first, second) as exchange,
-        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
-    ):
+    first = saying(*trades(*range(1, 11)), then=leave)
+    second = saying(*trades(*range(8, 11), *range(16, 21)))
+    with capture_logs() as logs, following(redis_url, first, second):
         assert numbers(client, 15) == [*range(1, 11), *range(16, 21)]
         eventually(lambda: [e for e in logs if "missing" in e["event"]])
     again = [e for e in logs if e["event"] == "binance: connecting again"]
@@ -144,20 +155,12 @@ def test_a_connection_that_breaks_is_opened_again(
 ) -> None:
     """Without a close frame, in the middle of a stream."""
 
-    def first(session: Session) -> None:
-        session.send(*(binance(deal) for deal in deals(BTC, [1, 2])))
+    def vanish(session: Session) -> None:
         arrived.wait(30)
         session.vanish()
 
-    def second(session: Session) -> None:
-        session.send(binance(deals(BTC, [3])[0]))
-        session.wait()
-
     arrived = threading.Event()
-    with (
-        exchanging(first, second) as exchange,
-        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
-    ):
+    with following(redis_url, saying(*trades(1, 2), then=vanish), saying(*trades(3))):
         assert numbers(client, 2) == [1, 2]
         arrived.set()
         assert numbers(client, 3) == [1, 2, 3]
@@ -165,20 +168,8 @@ def test_a_connection_that_breaks_is_opened_again(
 
 def test_silence_ends_a_connection(redis_url: str, client: redis.Redis) -> None:
     """One that is open and brings nothing is opened again."""
-
-    def first(session: Session) -> None:
-        session.send(binance(deals(BTC, [1])[0]))
-        session.wait()
-
-    def second(session: Session) -> None:
-        session.send(binance(deals(BTC, [2])[0]))
-        session.wait()
-
-    with (
-        capture_logs() as logs,
-        exchanging(first, second) as exchange,
-        feeding(redis_url, Quick, url=exchange.url, symbols=BTC, silence_s=0.4),
-    ):
+    scripts = saying(*trades(1)), saying(*trades(2))
+    with capture_logs() as logs, following(redis_url, *scripts, silence_s=0.4):
         assert numbers(client, 2) == [1, 2]
     again = [e for e in logs if e["event"] == "binance: connecting again"]
     assert again[0]["reason"] == "nothing came for 0.4 s"
@@ -190,17 +181,12 @@ def test_what_cannot_be_read_is_counted_and_loses_nothing_else(
     """Half a frame, no JSON, a price below zero; then a good trade."""
     good, bad = deals(BTC, [1, 2])
     price = deals(BTC, [3], price="-1")[0]
-
-    def script(session: Session) -> None:
-        session.send(binance(bad)[:40], b"\xff\xfe", "[]", binance(price))
-        session.send('{"e":"aggTrade","s":"X"}', '{"result":null,"id":1}')
-        session.send(binance(deals("OTHER", [1])[0]), binance(good))
-        session.wait()
-
-    with (
-        exchanging(script) as exchange,
-        feeding(redis_url, Quick, url=exchange.url, symbols=BTC) as running,
-    ):
+    script = saying(
+        *(binance(bad)[:40], b"\xff\xfe", "[]", binance(price)),
+        *('{"e":"aggTrade","s":"X"}', '{"result":null,"id":1}'),
+        *(binance(deals("OTHER", [1])[0]), binance(good)),
+    )
+    with following(redis_url, script) as (_, running):
         assert numbers(client, 1) == [1]
     assert running.report.refused == {"not_json": 2, "not_object": 1, "bad_price": 1}
     assert running.report.refusals[0].startswith("frame 1: not_json: frame '{")
@@ -211,40 +197,15 @@ def test_a_frame_that_is_too_large_is_counted(
 ) -> None:
     """It is not read; the connection ends and is opened again."""
 
-    def first(session: Session) -> None:
-        session.send("x" * 5_000)
-        session.wait()
-
-    def second(session: Session) -> None:
-        session.send(binance(deals(BTC, [1])[0]))
-        session.wait()
-
     class Small(Quick):
         max_frame_bytes = 4_096
 
     with (
-        exchanging(first, second) as exchange,
+        exchanging(saying("x" * 5_000), saying(*trades(1))) as exchange,
         feeding(redis_url, Small, url=exchange.url, symbols=BTC) as running,
     ):
         assert numbers(client, 1) == [1]
     assert running.report.refused == {"too_large": 1}
-
-
-def test_trades_out_of_order_are_all_appended(
-    redis_url: str, client: redis.Redis
-) -> None:
-    """A late one is no repeated one; the job decides which is newer."""
-    order = [5, 4, 6, 9, 7, 8, 9, 10]
-
-    def script(session: Session) -> None:
-        session.send(*(binance(deal) for deal in deals(BTC, order)))
-        session.wait()
-
-    with (
-        exchanging(script) as exchange,
-        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
-    ):
-        assert numbers(client, 7) == [5, 4, 6, 9, 7, 8, 10]
 
 
 def test_too_many_requests_are_waited_out(
@@ -252,14 +213,10 @@ def test_too_many_requests_are_waited_out(
 ) -> None:
     """Also at the start; the wait is the longer one."""
     monkeypatch.setattr("ingest.adapters.reconnect.LIMITED_WAIT_S", 0.2)
-
-    def script(session: Session) -> None:
-        session.send(binance(deals(BTC, [1])[0]))
-        session.wait()
-
+    scripts = HTTPStatus.TOO_MANY_REQUESTS, saying(*trades(1))
     with (
         capture_logs() as logs,
-        exchanging(HTTPStatus.TOO_MANY_REQUESTS, script, retry_after="1") as exchange,
+        exchanging(*scripts, retry_after="1") as exchange,
         feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
     ):
         assert numbers(client, 1) == [1]
@@ -272,36 +229,16 @@ def test_a_notice_of_a_shutdown_is_followed(
     redis_url: str, client: redis.Redis
 ) -> None:
     """The feed connects again before it is cut off."""
-
-    def first(session: Session) -> None:
-        session.send('{"e":"serverShutdown","E":1773964800000}')
-        session.wait()
-
-    def second(session: Session) -> None:
-        session.send(binance(deals(BTC, [1])[0]))
-        session.wait()
-
-    with (
-        exchanging(first, second) as exchange,
-        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
-    ):
+    first = saying('{"e":"serverShutdown","E":1773964800000}')
+    with following(redis_url, first, saying(*trades(1))):
         assert numbers(client, 1) == [1]
 
 
 def test_a_clock_that_is_off_is_told_once(redis_url: str, client: redis.Redis) -> None:
     """An hour ahead: the job would refuse these trades, so it is said at once."""
     ahead_ms = time.time_ns() // 1_000_000 + 3_600_000
-
-    def script(session: Session) -> None:
-        told = deals(BTC, range(1, 5), time_ms=ahead_ms)
-        session.send(*(binance(deal) for deal in told))
-        session.wait()
-
-    with (
-        capture_logs() as logs,
-        exchanging(script) as exchange,
-        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
-    ):
+    script = saying(*map(binance, deals(BTC, range(1, 5), time_ms=ahead_ms)))
+    with capture_logs() as logs, following(redis_url, script):
         assert numbers(client, 4) == [1, 2, 3, 4]
         eventually(lambda: [e for e in logs if "clock" in e["event"]])
     [told] = [e for e in logs if "clock" in e["event"]]
@@ -322,29 +259,13 @@ def test_an_exchange_that_cannot_be_reached_is_told_at_the_start(
     assert "\n" not in str(error)
 
 
-def test_a_host_that_has_no_address_is_told_at_the_start(redis_url: str) -> None:
-    """As on a machine without a network."""
-    url = "ws://no-such-host.invalid"
-    with feeding(redis_url, Quick, url=url, symbols=BTC) as running:
-        eventually(running.ended)
-    assert "no-such-host.invalid cannot be reached: " in str(running.errors[0])
-
-
 def test_no_proxy_is_asked_for_this_machine(
     redis_url: str, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An exchange here, such as one under test, is beyond none."""
     for name, value in DEAD_PROXY.items():
         monkeypatch.setenv(name, value)
-
-    def script(session: Session) -> None:
-        session.send(*(binance(deal) for deal in deals(BTC, range(1, 3))))
-        session.wait()
-
-    with (
-        exchanging(script) as exchange,
-        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
-    ):
+    with following(redis_url, saying(*trades(1, 2))):
         assert numbers(client, 2) == [1, 2]
 
 
@@ -383,40 +304,11 @@ def test_many_symbols_are_spread_over_connections(
     assert exchange.connections == 3
 
 
-def test_a_snapshot_that_comes_again_is_dropped(
-    redis_url: str, client: redis.Redis
-) -> None:
-    """Upbit begins with the last trade of each symbol, at every connection."""
-    last, next_one = deals("KRW-BTC", [1618678262000003, 1618678262000009])
-
-    def first(session: Session) -> None:
-        session.hear()
-        session.send(upbit(last, "SNAPSHOT"))
-
-    def second(session: Session) -> None:
-        session.hear()
-        session.send(upbit(last, "SNAPSHOT"), upbit(next_one))
-        session.wait()
-
-    with (
-        exchanging(first, second) as exchange,
-        feeding(redis_url, Upbit, url=exchange.url, symbols="KRW-BTC"),
-    ):
-        trades = wait_for(client, 2)
-    assert [trade["trade_id"] for trade in trades] == [last.number, next_one.number]
-    assert '"codes": ["KRW-BTC"]' in exchange.heard[0]
-
-
 def test_an_error_of_the_request_ends_the_feed(redis_url: str) -> None:
     """The exchange's own words are in the sentence."""
-
-    def script(session: Session) -> None:
-        session.hear()
-        session.send('{"error":{"name":"WRONG_FORMAT","message":"Format"}}')
-        session.wait()
-
+    said = '{"error":{"name":"WRONG_FORMAT","message":"Format"}}'
     with (
-        exchanging(script) as exchange,
+        exchanging(saying(said)) as exchange,
         feeding(redis_url, Upbit, url=exchange.url, symbols="KRW-BTC") as running,
     ):
         eventually(running.ended)
@@ -490,14 +382,11 @@ def test_a_log_that_is_away_is_no_silence_of_the_exchange(
     total = 3 * BATCH
 
     def script(session: Session) -> None:
-        session.send(*(binance(deal) for deal in deals(BTC, range(1, total + 1))))
+        session.send(*trades(*range(1, total + 1)))
         while not session.exchange.ended.wait(0.1):
             session.send('{"result":null,"id":1}')
 
-    with (
-        exchanging(script) as exchange,
-        feeding(redis_url, Quick, url=exchange.url, symbols=BTC, silence_s=2),
-    ):
+    with following(redis_url, script, silence_s=2) as (exchange, _):
         wait_for(client, 1)
         client.execute_command("CLIENT", "PAUSE", "2500", "WRITE")
         assert numbers(client, total) == [*range(1, total + 1)]
@@ -508,18 +397,8 @@ def test_what_an_exchange_says_is_logged_up_to_a_bound(
     redis_url: str, client: redis.Redis
 ) -> None:
     """It may say it for ever; all of it is counted."""
-
-    def script(session: Session) -> None:
-        for _ in range(2 * MOST_TOLD):
-            session.send('{"code":-1001,"msg":"Internal"}')
-        session.send(binance(deals(BTC, [1])[0]))
-        session.wait()
-
-    with (
-        capture_logs() as logs,
-        exchanging(script) as exchange,
-        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
-    ):
+    said = ['{"code":-1001,"msg":"Internal"}'] * 2 * MOST_TOLD
+    with capture_logs() as logs, following(redis_url, saying(*said, *trades(1))):
         wait_for(client, 1)
     told = [e for e in logs if e["event"] == "binance: the exchange says"]
     assert len(told) == MOST_TOLD

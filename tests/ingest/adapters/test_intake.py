@@ -216,9 +216,8 @@ def test_what_a_frame_says_of_the_day_is_news_once(intake: Intake) -> None:
     assert intake.days.take() == {}
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
+def test_a_trade_that_breaks_a_rule_is_refused_alone() -> None:
+    for changes, reason in (
         ({"price": "-1"}, "bad_price"),
         ({"price": "0.00"}, "bad_price"),
         ({"price": 1.5}, "bad_price"),
@@ -229,18 +228,14 @@ def test_what_a_frame_says_of_the_day_is_news_once(intake: Intake) -> None:
         ({"extra": {"note": "x" * (MAX_TEXT_CHARS + 1)}}, "bad_field"),
         ({"extra": {"note": [1]}}, "bad_field"),
         ({"extra": {"isin": "US0378331005"}}, None),
-    ],
-)
-def test_a_trade_that_breaks_a_rule_is_refused_alone(
-    changes: dict[str, Any], reason: str | None
-) -> None:
-    refusals = Refusals()
-    intake = Intake("MYX", Numbering.NONE, {"A": ISIN}, refusals)
-    entries, _ = intake.read(Played(traded(**changes), traded()), "", NOW_US)
-    # A further field cannot take the place of one that the feed has made.
-    assert all(Trade.from_wire(payload).isin == ISIN for _, payload in entries)
-    assert len(entries) == (2 if reason is None else 1)
-    assert refusals.counts == ({} if reason is None else {reason: 1})
+    ):
+        refusals = Refusals()
+        intake = Intake("MYX", Numbering.NONE, {"A": ISIN}, refusals)
+        entries, _ = intake.read(Played(traded(**changes), traded()), "", NOW_US)
+        # A further field cannot take the place of one that the feed has made.
+        assert all(Trade.from_wire(payload).isin == ISIN for _, payload in entries)
+        assert len(entries) == (2 if reason is None else 1)
+        assert refusals.counts == ({} if reason is None else {reason: 1})
 
 
 def test_a_refused_trade_may_come_again_rightly(intake: Intake) -> None:

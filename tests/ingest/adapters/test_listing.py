@@ -98,14 +98,12 @@ def test_binances_list_has_tick_sizes_and_only_what_trades() -> None:
     assert found["1000CHEEMSUSDT"]["name"] == "1000CHEEMS/USDT"
 
 
-@pytest.mark.parametrize(
-    ("kind", "symbols"),
-    [(Upbit, ("KRW-BTC", "KRW-BIGTIME")), (Binance, ("BTCUSDT", "1000CHEEMSUSDT"))],
-)
-def test_without_a_choice_the_adapter_chooses(
-    kind: type[Adapter], symbols: tuple[str, ...]
-) -> None:
-    assert choose_instruments(kind, [], None, fetch).symbols == symbols
+def test_without_a_choice_the_adapter_chooses() -> None:
+    for kind, symbols in (
+        (Upbit, ("KRW-BTC", "KRW-BIGTIME")),
+        (Binance, ("BTCUSDT", "1000CHEEMSUSDT")),
+    ):
+        assert choose_instruments(kind, [], None, fetch).symbols == symbols
 
 
 def test_the_list_is_one_that_a_gateway_reads(tmp_path: Path) -> None:
@@ -139,9 +137,9 @@ def test_symbols_that_were_named_need_no_list() -> None:
     assert rows(Binance, instruments)["ETHBTC"]["name"] == "ETHBTC"
 
 
-@pytest.mark.parametrize(
-    ("kind", "typed", "symbol"),
-    [
+def test_symbols_become_what_the_exchange_writes() -> None:
+    """Typed, and in an instrument list; typed in two ways it is one symbol."""
+    for kind, typed, symbol in (
         *((Binance, typed, "BTCUSDT") for typed in ("btcusdt", "BTC/USDT", "btc-usdt")),
         *((Binance, typed, "BTCUSDT") for typed in ("BTC_USDT", "BtcUsdt", "BTC USDT")),
         (Binance, "币安usdt", "币安USDT"),
@@ -153,27 +151,22 @@ def test_symbols_that_were_named_need_no_list() -> None:
         *((Kis, typed, "005930") for typed in ("005930", "A005930", "005930.ks")),
         *((Kis, typed, "005930@NXT") for typed in ("005930@nxt", "A005930@NXT")),
         (Kis, "005930@KRX", "005930"),
-    ],
-)
-def test_symbols_become_what_the_exchange_writes(
-    kind: type[Adapter], typed: str, symbol: str
-) -> None:
-    """Typed, and in an instrument list; typed in two ways it is one symbol."""
-    assert choose_instruments(kind, [typed, symbol], None, no_fetch).symbols == (
-        symbol,
-    )
-    known = {typed: "KR7005930003"}
-    assert choose_instruments(kind, [], known, no_fetch).keys == {
-        symbol: "KR7005930003"
-    }
-    assert (
-        choose_instruments(kind, [symbol], known, no_fetch).keys[symbol] == known[typed]
-    )
+    ):
+        assert choose_instruments(kind, [typed, symbol], None, no_fetch).symbols == (
+            symbol,
+        )
+        known = {typed: "KR7005930003"}
+        assert choose_instruments(kind, [], known, no_fetch).keys == {
+            symbol: "KR7005930003"
+        }
+        assert (
+            choose_instruments(kind, [symbol], known, no_fetch).keys[symbol]
+            == known[typed]
+        )
 
 
-@pytest.mark.parametrize(
-    ("kind", "typed", "rule"),
-    [
+def test_what_cannot_be_a_symbol_is_refused_before_connecting() -> None:
+    for kind, typed, rule in (
         (Binance, "BTC/USDT:USDT", "such as BTCUSDT; did you mean BTCUSDT?"),
         (Binance, "btcusdt@trade", "did you mean BTCUSDT?"),
         (Binance, "?", "must be two assets of the spot market"),
@@ -185,16 +178,12 @@ def test_symbols_become_what_the_exchange_writes(
         (Kis, "5930", "such as 005930; did you mean 005930?"),
         (Kis, "KR7005930003", "did you mean 005930?"),
         (Kis, "SAMSUNG", "must be a code of six digits or letters"),
-    ],
-)
-def test_what_cannot_be_a_symbol_is_refused_before_connecting(
-    kind: type[Adapter], typed: str, rule: str
-) -> None:
-    for symbols, known in (([typed], None), ([], {typed: "KR7005930003"})):
-        with pytest.raises(BadChoice) as refused:
-            choose_instruments(kind, symbols, known, no_fetch)
-        assert f"symbol {typed!r}: " in str(refused.value)
-        assert rule in str(refused.value)
+    ):
+        for symbols, known in (([typed], None), ([], {typed: "KR7005930003"})):
+            with pytest.raises(BadChoice) as refused:
+                choose_instruments(kind, symbols, known, no_fetch)
+            assert f"symbol {typed!r}: " in str(refused.value)
+            assert rule in str(refused.value)
 
 
 def test_a_list_with_a_symbol_of_others_serves_those_that_are_followed() -> None:
@@ -227,9 +216,8 @@ def test_an_instrument_list_gives_the_isins() -> None:
     assert instruments.keys == {"000660": "KR7000660001", "005935": "KR7005931001"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "symbols", "rule"),
-    [
+def test_what_cannot_be_followed_is_said() -> None:
+    for kind, symbols, rule in (
         (Alpaca, [], "alpaca has no list of its own: name symbols with --symbols"),
         (Alpaca, ["*"], "alpaca has no list of its own"),
         (
@@ -243,19 +231,14 @@ def test_an_instrument_list_gives_the_isins() -> None:
             "42 symbols: kis gives one feed at most",
         ),
         (Binance, ["x" * 65], "must have 1 to 64 chars"),
-    ],
-)
-def test_what_cannot_be_followed_is_said(
-    kind: type[Adapter], symbols: list[str], rule: str
-) -> None:
-    with pytest.raises(BadChoice) as refused:
-        choose_instruments(kind, symbols, None, no_fetch)
-    assert rule in str(refused.value)
+    ):
+        with pytest.raises(BadChoice) as refused:
+            choose_instruments(kind, symbols, None, no_fetch)
+        assert rule in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
+def test_a_list_that_is_wrong_is_refused() -> None:
+    for text, rule in (
         ("", "line 1: must have the columns isin and symbol, or code"),
         (
             "isin,code\nKR7005930004,A\n",
@@ -271,23 +254,19 @@ def test_what_cannot_be_followed_is_said(
             "isin,code\nKR7005930003,A\nKR7005930003,B\n",
             "line 3, code 'B': is there twice",
         ),
-    ],
-)
-def test_a_list_that_is_wrong_is_refused(text: str, rule: str) -> None:
-    with pytest.raises(BadChoice) as refused:
-        parse_known(text)
-    assert rule in str(refused.value)
+    ):
+        with pytest.raises(BadChoice) as refused:
+            parse_known(text)
+        assert rule in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "answer", [b"{}", b"[1]", b"[{}]", b"<html>", b'{"symbols":[1]}']
-)
-@pytest.mark.parametrize("kind", [Upbit, Binance])
-def test_an_answer_that_is_no_list_is_refused(
-    kind: type[Adapter], answer: bytes
-) -> None:
-    with pytest.raises(BadChoice, match=r"its list of symbols cannot be read|no list"):
-        choose_instruments(kind, [], None, lambda *_: answer)
+def test_an_answer_that_is_no_list_is_refused() -> None:
+    for answer in (b"{}", b"[1]", b"[{}]", b"<html>", b'{"symbols":[1]}'):
+        for kind in (Upbit, Binance):
+            with pytest.raises(
+                BadChoice, match=r"its list of symbols cannot be read|no list"
+            ):
+                choose_instruments(kind, [], None, lambda *_, a=answer: a)
 
 
 def test_an_instrument_of_two_venues_is_in_the_list_once() -> None:

@@ -202,9 +202,8 @@ def test_a_trade_of_upbit_as_documented() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "frame", "piece"),
-    [
+def test_what_is_no_trade_has_its_meaning() -> None:
+    for kind, frame, piece in (
         (Upbit, '{"status":"UP"}', Skip("keep_alive")),
         (Upbit, '{"type":"orderbook","code":"KRW-BTC"}', OTHER_EVENT),
         (
@@ -253,12 +252,8 @@ def test_a_trade_of_upbit_as_documented() -> None:
             '[{"T":"error","code":500,"msg":"internal error"}]',
             Told("code 500: internal error"),
         ),
-    ],
-)
-def test_what_is_no_trade_has_its_meaning(
-    kind: type[Adapter], frame: str, piece: Piece
-) -> None:
-    assert read(kind, frame) == [piece]
+    ):
+        assert read(kind, frame) == [piece]
 
 
 def test_alpaca_logs_in_and_then_subscribes() -> None:
@@ -277,20 +272,17 @@ def test_alpaca_logs_in_and_then_subscribes() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("time", "time_us"),
-    [
+def test_times_of_alpaca_are_cut_to_microseconds() -> None:
+    for time, time_us in (
         ("2021-02-22T15:51:44.208Z", 1614009104208000),
         ("2021-02-22T15:51:44.208123987Z", 1614009104208123),
         ("2021-02-22T15:51:44Z", 1614009104000000),
         ("2021-02-22T10:51:44.5-05:00", 1614009104500000),
-    ],
-)
-def test_times_of_alpaca_are_cut_to_microseconds(time: str, time_us: int) -> None:
-    frame = f'[{{"T":"t","S":"AAPL","i":1,"x":"D","p":126.55,"s":1,"t":"{time}"}}]'
-    [trade] = read(Alpaca, frame)
-    assert isinstance(trade, ExchangeTrade)
-    assert trade.time_us == time_us
+    ):
+        frame = f'[{{"T":"t","S":"AAPL","i":1,"x":"D","p":126.55,"s":1,"t":"{time}"}}]'
+        [trade] = read(Alpaca, frame)
+        assert isinstance(trade, ExchangeTrade)
+        assert trade.time_us == time_us
 
 
 KIS_RECORDED = (
@@ -338,45 +330,40 @@ def longer(frame: str, *more: str) -> str:
     return head + "^".join("^".join([*record, *more]) for record in records)
 
 
-@pytest.mark.parametrize(
-    ("more", "is_drift"), [(["2"], False), (["2", "x"], True), (["2", "", "0"], True)]
-)
-def test_records_of_kis_that_have_grown_are_read_and_told(
-    more: list[str], is_drift: bool
-) -> None:
+def test_records_of_kis_that_have_grown_are_read_and_told() -> None:
     """By position; the 47th field is the part of the day."""
-    notice, *taken = trades(Kis, longer(KIS_RECORDED, *more))
-    assert isinstance(notice, Notice)
-    length = FIELDS + len(more)
-    assert notice.words.startswith(f"records have {length} fields where 46 were")
-    assert notice.is_drift is is_drift
-    expected = trades(Kis, KIS_RECORDED)
-    for trade, before in zip(taken, expected, strict=True):
-        assert isinstance(trade, ExchangeTrade)
-        assert isinstance(before, ExchangeTrade)
-        assert trade == before._replace(extra={**before.extra, "session": "regular"})
+    for more, is_drift in ((["2"], False), (["2", "x"], True), (["2", "", "0"], True)):
+        notice, *taken = trades(Kis, longer(KIS_RECORDED, *more))
+        assert isinstance(notice, Notice)
+        length = FIELDS + len(more)
+        assert notice.words.startswith(f"records have {length} fields where 46 were")
+        assert notice.is_drift is is_drift
+        expected = trades(Kis, KIS_RECORDED)
+        for trade, before in zip(taken, expected, strict=True):
+            assert isinstance(trade, ExchangeTrade)
+            assert isinstance(before, ExchangeTrade)
+            assert trade == before._replace(
+                extra={**before.extra, "session": "regular"}
+            )
 
 
-@pytest.mark.parametrize(
-    ("price", "sign", "change", "close"),
-    [
+def test_the_close_before_is_the_price_less_its_change() -> None:
+    """Unless the sign and the change disagree: then nothing is said."""
+    for price, sign, change, close in (
         *(("71950", "2", "1350", "70600"), ("71950", "1", "1350", "70600")),
         *(("71950", "5", "-50", "72000"), ("71950", "4", "50", "72000")),
         *(("71950", "3", "0", "71950"), ("71950", "2", "-50", None)),
         *(("71950", "3", "50", None), ("71950", "0", "0", None)),
         *(("71950", "2", "71950", None), ("71950", "2", "99999", None)),
         *(("71950", "2", "", None), ("71950", "5", "1E99999999", None)),
-    ],
-)
-def test_the_close_before_is_the_price_less_its_change(
-    price: str, sign: str, change: str, close: str | None
-) -> None:
-    """Unless the sign and the change disagree: then nothing is said."""
-    fields = frames.kis_fields(Deal("005930", 0, price, "1"), 100)
-    fields[3:5] = [sign, change]
-    fields[35] = ""
-    days = [p for p in read(Kis, frames.kis(fields)) if isinstance(p, InstrumentDay)]
-    assert days == ([] if close is None else [InstrumentDay("005930", close)])
+    ):
+        fields = frames.kis_fields(Deal("005930", 0, price, "1"), 100)
+        fields[3:5] = [sign, change]
+        fields[35] = ""
+        days = [
+            p for p in read(Kis, frames.kis(fields)) if isinstance(p, InstrumentDay)
+        ]
+        assert days == ([] if close is None else [InstrumentDay("005930", close)])
 
 
 def test_kis_says_whether_an_instrument_is_halted() -> None:
@@ -457,28 +444,25 @@ def test_what_kis_expects_before_an_auction_is_no_trade() -> None:
     assert read(Kis, frames.kis(fields)) == [Skip("expected")]
 
 
-@pytest.mark.parametrize(
-    ("symbol", "isin"),
-    [
+def test_isins_of_common_shares_are_made_by_rule() -> None:
+    for symbol, isin in (
         ("005930", "KR7005930003"),
         ("000660", "KR7000660001"),
         # A preferred share, a code with a letter: only a list knows.
         ("005935", None),
         ("0126Z0", None),
-    ],
-)
-def test_isins_of_common_shares_are_made_by_rule(symbol: str, isin: str | None) -> None:
-    assert Kis.isin_of(symbol) == isin
+    ):
+        assert Kis.isin_of(symbol) == isin
 
 
-@pytest.mark.parametrize("kind", BUILT_IN.values(), ids=lambda kind: kind.name)
-def test_an_adapter_asks_for_what_it_was_given(kind: type[Adapter]) -> None:
-    adapter = make(kind, "AAA", "BBB")
-    asked = adapter.address() + "".join(adapter.subscribe())
-    if kind is not Alpaca:
-        assert "aaa" in asked.lower()
-        assert "bbb" in asked.lower()
-    assert kind.url in adapter.address()
+def test_an_adapter_asks_for_what_it_was_given() -> None:
+    for kind in BUILT_IN.values():
+        adapter = make(kind, "AAA", "BBB")
+        asked = adapter.address() + "".join(adapter.subscribe())
+        if kind is not Alpaca:
+            assert "aaa" in asked.lower()
+            assert "bbb" in asked.lower()
+        assert kind.url in adapter.address()
 
 
 def test_streams_beyond_the_address_are_asked_for_in_messages() -> None:
