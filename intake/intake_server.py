@@ -10,7 +10,6 @@ from gateway.named_files import create_token_reader
 from gateway.server import BACKLOG, PortTaken, bind_public, create_server, url_of
 from gateway.server import stop_signals_end_quietly as quietly
 from ingest.feed.run import FeedError, run_supply
-from ingest.instrument_table.instrument_entry import BadInstruments
 from ingest.instrument_table.instrument_list import read_symbols
 from ingest.sources.trade_lines import LineOptions, LineReader
 from intake.intake_app import (
@@ -45,27 +44,24 @@ def run_intake(
     Raises IntakeFailed if its port cannot be taken, if a file named in the settings
     cannot be read, or if the log cannot be used.
     """
-    try:
-        tokens = create_token_reader(settings)
-    except ValueError as error:
-        raise IntakeFailed(str(error)) from None
     registry = CollectorRegistry()
     requests = Requests()
+    bounds = settings.bounds()
+    try:
+        tokens, reader = create_token_reader(settings), _create_reader(settings)
+        sock = bind_public(bounds)
+    except (ValueError, PortTaken) as error:
+        raise IntakeFailed(str(error)) from error
     state = IntakeState(
         settings,
         requests,
-        _create_reader(settings),
+        reader,
         tokens,
         connect_async(settings.redis_url, socket_timeout=3),
         IntakeMetrics(registry),
         Room(waiting_bytes),
         answer_s,
     )
-    bounds = settings.bounds()
-    try:
-        sock = bind_public(bounds)
-    except PortTaken as error:
-        raise IntakeFailed(str(error)) from error
     # From now on a request waits; whoever reads the log's line may send one.
     sock.listen(BACKLOG)
     server = create_server(
@@ -105,11 +101,8 @@ def run_intake(
 
 
 def _create_reader(settings: IntakeSettings) -> LineReader:
-    try:
-        options = LineOptions.model_validate({"venue": settings.intake_venue or None})
-        instruments = read_symbols(settings.instruments_file, options.venue)
-    except BadInstruments as error:
-        raise IntakeFailed(str(error)) from None
+    options = LineOptions.model_validate({"venue": settings.intake_venue or None})
+    instruments = read_symbols(settings.instruments_file, options.venue)
     return LineReader(options, _now_us(), _now_us, instruments, numbers_missing=True)
 
 

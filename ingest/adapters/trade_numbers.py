@@ -226,7 +226,11 @@ class TradeNumbers:
         if not line.lowest - MOST_MISSING <= number <= line.highest + MOST_MISSING:
             return self._jumps(symbol, line, number)
         if number > line.highest:
-            self._open_gap(symbol, line, line.highest + 1, number - 1)
+            gap = NumberStep(symbol, line.highest + 1, number - 1)
+            line.gaps.append((gap.first, gap.last))
+            self.missing += number - gap.first
+            self.gap_count += 1
+            self.last_gap = gap
             line.highest = number
             return True
         if number < line.lowest:
@@ -253,12 +257,6 @@ class TradeNumbers:
     def _note_jump(self, symbol: str, first: int, last: int) -> None:
         self.jumps += 1
         self.last_jump = NumberStep(symbol, first, last)
-
-    def _open_gap(self, symbol: str, line: _Line, first: int, last: int) -> None:
-        line.gaps.append((first, last))
-        self.missing += last - first + 1
-        self.gap_count += 1
-        self.last_gap = NumberStep(symbol, first, last)
 
     def _fills_a_gap(self, line: _Line, number: int) -> bool:
         for place, (first, last) in enumerate(line.gaps):

@@ -18,20 +18,16 @@ from typing import Any
 import pytest
 import redis
 from click.testing import Result
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cli.command_line import app
 from ingest.feed.receipt import read_receipt
 from ingest.sources.simulator import Simulator
-from ingest.trade import JsonNumber, Trade
+from ingest.trade import Trade
 from ingest.tradelog.redis_log_reader import open_log
 from tests.clients.own_valkey import OwnValkey
 from tests.clients.patience import soon
 from tests.conftest import PATIENCE
-from tests.examples import many
-from tests.ingest.strategies import trades
 from tests.logged import logged_in_redis
 from tests.paths import ROOT
 from tests.ports import free_port
@@ -118,56 +114,6 @@ async def test_what_was_sent_is_in_the_log_in_order(
         positions = [e.position for e in entries if e.partition == partition]
         assert tally.acknowledged == len(positions)
         assert (tally.first, tally.last) == (min(positions), max(positions))
-
-
-@given(st.lists(trades, min_size=1, max_size=5))
-@settings(
-    max_examples=many(100), suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_what_is_sent_comes_out_of_the_log_equal(
-    valkey_server: Any, sent: list[Trade]
-) -> None:
-    """Whatever the product takes for a trade, with every digit and every field."""
-    url = f"redis://127.0.0.1:{valkey_server.port}"
-
-    def given_as(value: Any) -> Any:
-        # Not every number of JSON is a Decimal: -0 has no other notation there.
-        return Decimal(value.text) if type(value) is JsonNumber else value
-
-    async def send() -> None:
-        async with TradeProducer(url, namespace="equal", partitions=1) as producer:
-            for trade in sent:
-                extra = {name: given_as(value) for name, value in trade.extra.items()}
-                await producer.send(
-                    {
-                        "isin": trade.isin,
-                        "time": trade.time_us,
-                        "seq": trade.seq,
-                        "price": Decimal(trade.price),
-                        "size": trade.size,
-                        **extra,
-                    }
-                )
-
-    with redis.Redis.from_url(url) as client:
-        client.flushall()
-        asyncio.run(send())
-        logged: Any = client.xrange("equal:log:0")
-    found = [Trade.from_wire(fields[b"trade"]) for _, fields in logged]
-    for trade, other in zip(sent, found, strict=True):
-        assert (other.isin, other.version) == (trade.isin, trade.version)
-        assert (other.price, other.size) == (trade.price, trade.size)
-        assert other.extra.keys() == trade.extra.keys()
-        for name, value in trade.extra.items():
-            assert exactly(other.extra[name]) == exactly(value)
-
-
-def exactly(value: Any) -> Any:
-    """Return a value that equals only one with the same digits."""
-    if type(value) is JsonNumber or (type(value) is int):
-        text = value.text if type(value) is JsonNumber else str(value)
-        return Decimal(text).as_tuple()
-    return (type(value), value)
 
 
 async def test_a_trade_that_breaks_a_rule_is_told_and_not_taken(

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from itertools import count
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -11,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stdnum import isin as stdnum_isin
 
-from ingest.trade import InvalidTrade, Trade, read_wire
-from tests.ingest.strategies import decimals, isins
+from ingest.trade import InvalidTrade, JsonNumber, Trade, read_wire
+from tests.ingest.strategies import decimals, isins, trades
 from tickthrottle_client.trade_v1 import (
     as_microseconds,
     check_isin,
@@ -49,6 +50,33 @@ def test_what_is_written_is_known_at_a_glance(isin: str, price: str, size: str) 
     assert (trade.price, trade.size, trade.seq) == (price, size, 1)
     if not price.startswith("0") and not size.startswith("0"):
         assert read_wire(payload) is not None
+
+
+@given(trades)
+def test_what_is_sent_comes_out_of_the_log_equal(sent: Trade) -> None:
+    """Whatever the product takes for a trade, with every digit and every field."""
+    fields = {"isin": sent.isin, "time": sent.time_us, "seq": sent.seq}
+    # Not every number of JSON is a Decimal: -0 has no other notation there.
+    extra = {
+        name: Decimal(value.text) if type(value) is JsonNumber else value
+        for name, value in sent.extra.items()
+    }
+    amounts = {"price": Decimal(sent.price), "size": sent.size}
+    _, payload = encode_trade({**fields, **amounts, **extra}, int)
+    other = Trade.from_wire(payload)
+    assert (other.isin, other.version) == (sent.isin, sent.version)
+    assert (other.price, other.size) == (sent.price, sent.size)
+    assert other.extra.keys() == sent.extra.keys()
+    for name, value in sent.extra.items():
+        assert exactly(other.extra[name]) == exactly(value)
+
+
+def exactly(value: Any) -> Any:
+    """Return a value that equals only one with the same digits."""
+    if type(value) is JsonNumber or type(value) is int:
+        text = value.text if type(value) is JsonNumber else str(value)
+        return Decimal(text).as_tuple()
+    return (type(value), value)
 
 
 def test_a_producer_says_what_its_trade_counts_for() -> None:

@@ -15,6 +15,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -49,6 +50,12 @@ _RECEIPT_TICK_S = 0.25
 _TURN_SENDS = 256
 
 _KAFKA_FORM = re.compile(rf"kafka://(?P<servers>[^/?#@\s]+)/(?P<topic>{TOPIC_PATTERN})")
+
+_APPENDERS = {
+    "kafka": ("confluent-kafka", "topic_writer", "TopicAppender"),
+    "redis": ("redis", "redis_appender", "RedisAppender"),
+}
+"""By kind of log: the package it needs, and where its ``Appender`` is."""
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +144,9 @@ class TradeProducer:
         scheme = address.partition("://")[0]
         if scheme == "kafka":
             topic = _topic(address, kafka_options or {})
-            self._open: Callable[[], Awaitable[Appender]] = partial(_open_topic, topic)
+            self._open: Callable[[], Awaitable[Appender]] = partial(
+                _open, "kafka", topic
+            )
         elif scheme.removesuffix("+sentinel") in ("redis", "rediss", "unix"):
             if not re.fullmatch(NAMESPACE_PATTERN, namespace):
                 rule = f"must be like {NAMESPACE_PATTERN}"
@@ -148,11 +157,14 @@ class TradeProducer:
                 raise LogUnusable(f"partitions {partitions}: {rule}")
             _check_least("cap", cap, LEAST_CAP)
             options = (address, namespace, partitions, cap, may_evict)
-            self._open = partial(_open_redis, *options)
+            self._open = partial(_open, "redis", *options)
         else:
             rule = "must begin with redis://, rediss://, unix:// or kafka://"
             raise LogUnusable(f"address: {rule}")
-        self._keys = None if venue is None else SymbolKeys(_venue(venue))
+        try:
+            self._keys = None if venue is None else SymbolKeys(Venue.parse(venue))
+        except ValueError as error:
+            raise LogUnusable(f"venue {error}") from None
         _check_least("buffer_bytes", buffer_bytes, 1)
         self._buffer_bytes = buffer_bytes
         self._leave_within_s = leave_within_s
@@ -424,36 +436,19 @@ def _topic(address: str, options: Mapping[str, str]) -> KafkaTopic:
     return KafkaTopic(form["servers"], form["topic"], tuple(options.items()))
 
 
-def _venue(text: str) -> Venue:
+async def _open(kind: str, *options: Any) -> Appender:
+    package, home, name = _APPENDERS[kind]
     try:
-        return Venue.parse(text)
-    except ValueError as error:
-        raise LogUnusable(f"venue {error}") from None
-
-
-async def _open_topic(topic: KafkaTopic) -> Appender:
-    try:
-        from tickthrottle_client.topic_writer import TopicAppender
+        module = import_module(f"tickthrottle_client.{home}")
     except ModuleNotFoundError as error:
-        raise _missing("kafka", "confluent-kafka", error) from None
-    return await TopicAppender.open(topic)
-
-
-async def _open_redis(*options: Any) -> Appender:
-    try:
-        from tickthrottle_client.redis_appender import RedisAppender
-    except ModuleNotFoundError as error:
-        raise _missing("redis", "redis", error) from None
-    return await RedisAppender.open(*options)
-
-
-def _missing(kind: str, package: str, error: ModuleNotFoundError) -> LogUnusable:
-    if (error.name or "").partition(".")[0] != package.replace("-", "_"):
-        raise error
-    return LogUnusable(
-        f"an address {kind}:// needs the package {package}, which is not installed: "
-        f"pip install 'tickthrottle-client[{kind}]'"
-    )
+        if (error.name or "").partition(".")[0] != package.replace("-", "_"):
+            raise
+        raise LogUnusable(
+            f"an address {kind}:// needs the package {package}, which is not "
+            f"installed: pip install 'tickthrottle-client[{kind}]'"
+        ) from None
+    appender: Appender = await getattr(module, name).open(*options)
+    return appender
 
 
 def _check_least(name: str, value: int, least: int) -> None:

@@ -123,11 +123,17 @@ class RedisAppender:
                 self._may_be_away = False
             ids = await self._send(partitions, arguments)
         if not isinstance(ids, list):
+            name = "gone" if ids is None else ids.decode(errors="replace")
             raise LogUnusable(
                 f"the trade log at {self._address} is another one now: it was "
-                f"{self.info.log_id}, it is {_name(ids)}; start anew to append to it"
+                f"{self.info.log_id}, it is {name}; start anew to append to it"
             )
-        self._count(partitions, ids)
+        for partition, entry_id in zip(partitions, ids, strict=True):
+            tally = self.tallies[partition]
+            tally.acknowledged += 1
+            tally.last = position_of(entry_id)
+            if tally.first is None:
+                tally.first = tally.last
         self._since_check += len(entries)
         if self._since_check >= CAP_CHECK_ENTRIES:
             # What cannot be looked at now is looked at after the next append.
@@ -154,14 +160,6 @@ class RedisAppender:
             for partition, count in Counter(partitions).items():
                 self.tallies[partition].in_doubt += count
             raise
-
-    def _count(self, partitions: Sequence[int], ids: Sequence[bytes]) -> None:
-        for partition, entry_id in zip(partitions, ids, strict=True):
-            tally = self.tallies[partition]
-            tally.acknowledged += 1
-            tally.last = position_of(entry_id)
-            if tally.first is None:
-                tally.first = tally.last
 
     async def _enforce_cap(self) -> None:
         for key in self._keys[1:]:
@@ -213,7 +211,3 @@ async def _identify(client: Redis, key: str, partitions: int) -> LogInfo:
             pipe.hsetnx(key, name, str(value))
         pipe.hgetall(key)
         return decode_info((await pipe.execute())[-1])
-
-
-def _name(log_id: bytes | None) -> str:
-    return "gone" if log_id is None else log_id.decode(errors="replace")

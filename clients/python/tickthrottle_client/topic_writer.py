@@ -343,18 +343,15 @@ class TopicAppender:
 
     def _append(self, entries: Sequence[tuple[str, bytes]]) -> None:
         if time.monotonic() - self._looked_at_s >= _LOOKS_EVERY_S:
-            self._look()
+            # It may have been deleted and made again under its name.
+            before, now = self.info.log_id, open_topic(self._topic).log_id
+            if now != before:
+                raise LogUnusable(
+                    f"{self._topic} is another one now: it was {before}, it is {now}; "
+                    "start anew to append to it"
+                )
+            self._looked_at_s = time.monotonic()
         self._writer.append(entries)
-
-    def _look(self) -> None:
-        """Raise LogUnusable if the topic was deleted and made again under its name."""
-        found = open_topic(self._topic).log_id
-        if found != self.info.log_id:
-            raise LogUnusable(
-                f"{self._topic} is another one now: it was {self.info.log_id}, it is "
-                f"{found}; start anew to append to it"
-            )
-        self._looked_at_s = time.monotonic()
 
 
 async def _call(thread: ThreadPoolExecutor, function: Callable[[], T]) -> T:
