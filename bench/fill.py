@@ -28,7 +28,7 @@ from ingest.process.ports import free_port
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import partition_of
 from ingest.tradelog.redis_log_reader import open_log
-from ingest.tradelog.redis_positions import FIELD, stream_key
+from tickthrottle_client.log_v1 import FIELD, stream_key
 
 POOL = 200_000
 """So many distinct trades are simulated; then they come again with newer versions."""

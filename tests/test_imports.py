@@ -57,7 +57,6 @@ FOREIGN = {
         "ingest.market_hours",
         "ingest.settings",
         "ingest.tradelog.contract",
-        "ingest.tradelog.redis_positions",
         "ingest.kafka.address",
         "ingest.kafka.ends",
         "ingest.kafka.kafka_log_reader",

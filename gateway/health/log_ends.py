@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ingest.tradelog.contract import LogInfo, LogKind
-from ingest.tradelog.redis_positions import append_time_ms, position_of
+from tickthrottle_client.log_v1 import append_time_ms, position_of
 
 KAFKA_PREFIX = "kafka:"
 """What the id of a log in Kafka begins with."""

@@ -27,8 +27,8 @@ from gateway.upstream.trade_tail import no_log
 from ingest.kafka.address import KafkaTopic
 from ingest.process.redis_fault import in_words
 from ingest.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys, OtherKeys
-from ingest.tradelog.redis_positions import decode_info, info_key, stream_key
 from throttle.contract.candidate import decode_candidates
+from tickthrottle_client.log_v1 import decode_info, info_key, stream_key
 from tickthrottle_client.server_memory import ServerMemory
 
 ANSWER_S = 1.0

@@ -14,7 +14,7 @@ from redis.exceptions import NoPermissionError, RedisError
 from gateway.upstream.asked_in_thread import AskedInThread
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogAway, LogInfo, LogUnusable, partition_of
-from ingest.tradelog.redis_positions import (
+from tickthrottle_client.log_v1 import (
     FIELD,
     append_time_ms,
     decode_info,

@@ -25,7 +25,7 @@ from ingest.instrument_table.instrument_store import (
     encode_instrument,
 )
 from ingest.redis_keys import OtherKeys
-from ingest.tradelog.redis_positions import append_time_ms, entry_id, position_of
+from tickthrottle_client.log_v1 import append_time_ms, entry_id, position_of
 
 MOST_CHANGES = 200_000
 """Beyond so many changes those are forgotten that newer ones of their ISIN follow."""

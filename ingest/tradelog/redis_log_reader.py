@@ -24,18 +24,18 @@ from ingest.tradelog.contract import (
     Ranges,
     Tail,
 )
-from ingest.tradelog.redis_positions import (
+from tickthrottle_client.gc_pause import no_collection
+from tickthrottle_client.log_v1 import (
     FIELD,
     SEQUENCE_BITS,
     append_time_ms,
     decode_info,
+    encode_info,
     entry_id,
     info_key,
     position_of,
     stream_key,
 )
-from tickthrottle_client.gc_pause import no_collection
-from tickthrottle_client.log_v1 import encode_info
 from tickthrottle_client.redis_address import why_unusable
 
 _SHIFT = pa.scalar(SEQUENCE_BITS, pa.int64())

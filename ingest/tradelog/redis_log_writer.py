@@ -12,8 +12,13 @@ import redis
 import structlog
 
 from ingest.tradelog.contract import AppendTally, LogInfo, partition_of
-from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
-from tickthrottle_client.log_v1 import CAP_CHECK_ENTRIES, partition_cap
+from tickthrottle_client.log_v1 import (
+    CAP_CHECK_ENTRIES,
+    FIELD,
+    partition_cap,
+    position_of,
+    stream_key,
+)
 
 _REMEMBERED_INSTRUMENTS = 65_536
 _AT_ONCE = 250

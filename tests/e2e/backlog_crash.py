@@ -6,13 +6,13 @@ from random import Random
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import partition_of
 from ingest.tradelog.redis_log_reader import open_log
-from ingest.tradelog.redis_positions import FIELD, stream_key
 from tests.conftest import PATIENCE
 from tests.e2e.books import Checked, read_account
 from tests.e2e.crash import REQUESTS, RUNNING
 from tests.e2e.feeds import take_back
 from tests.e2e.processes import Running
 from tests.e2e.rig import KEYS, Rig
+from tickthrottle_client.log_v1 import FIELD, stream_key
 
 POINTS = ("before_publish", "during_publish", "after_publish", "before_commit")
 

@@ -7,10 +7,10 @@ import redis
 
 from ingest.redis_keys import AnalyticsKeys
 from ingest.trade import Trade
-from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
 from tests.throttle.analytics.analytics_rig import fields_of
 from tests.throttle.analytics.bar_oracle import Entry
 from throttle.contract.bars import Bar
+from tickthrottle_client.log_v1 import FIELD, position_of, stream_key
 
 
 def log_entries(client: redis.Redis, partitions: int) -> Iterator[Entry]:

@@ -11,7 +11,6 @@ import redis
 from ingest.trade import Trade
 from ingest.tradelog.contract import partition_of
 from ingest.tradelog.redis_log_reader import open_log
-from ingest.tradelog.redis_positions import FIELD, stream_key
 from tests.clients.patience import soon
 from tests.conftest import eventually
 from tests.gateway.issuer import SECRET, make_token
@@ -20,6 +19,7 @@ from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins
 from tests.gateway.servers import Gateway, Stream, running_gateway
 from throttle.testing.driver import ThrottleDriver
 from tickthrottle_client import TickClient, TradeEntry, sums_of, traded
+from tickthrottle_client.log_v1 import FIELD, stream_key
 
 pytestmark = pytest.mark.redis
 

@@ -14,7 +14,6 @@ from structlog.testing import capture_logs
 from ingest.redis_keys import FORM
 from ingest.tradelog.contract import LogInfo
 from ingest.tradelog.redis_log_reader import open_log
-from ingest.tradelog.redis_positions import append_time_ms, position_of, stream_key
 from tests.conftest import eventually
 from tests.ports import free_port
 from tests.throttle.publishing import KEYS, A, Job, W, ledger_of, make_row
@@ -24,6 +23,7 @@ from throttle.lease.lease import LeaseGrant
 from throttle.lease.retry import Stopped
 from throttle.settings import ThrottleSettings
 from throttle.window.batch import Batch, BatchWindow, PartitionCount
+from tickthrottle_client.log_v1 import append_time_ms, position_of, stream_key
 
 pytestmark = pytest.mark.redis
 

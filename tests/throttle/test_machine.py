@@ -27,7 +27,6 @@ from hypothesis.stateful import (
 
 from ingest.trade import InvalidTrade, Trade, check_not_ahead
 from ingest.tradelog.contract import Chunk
-from ingest.tradelog.redis_positions import position_of
 from tests.examples import many
 from tests.published import read_snapshots
 from tests.throttle.conflated import as_conflated
@@ -51,6 +50,7 @@ from throttle.window.checked_rows import trade_rows
 from throttle.window.combine import combine
 from throttle.window.control_rows import cut_row, read_row
 from throttle.window.turnover import of_all
+from tickthrottle_client.log_v1 import position_of
 from tickthrottle_client.updates_v1 import ALL
 
 pytestmark = pytest.mark.redis

@@ -8,16 +8,16 @@ import redis
 
 from ingest.tradelog.contract import LogInfo, LogUnusable, Ranges
 from ingest.tradelog.redis_log_reader import Fields, RedisLogReader, scan_stream
-from ingest.tradelog.redis_positions import (
+from throttle.audit.recompute import Entry, entries_of
+from throttle.audit.reconcile import EntryCount, EntryCounter
+from throttle.contract.cut import NOWHERE
+from tickthrottle_client.log_v1 import (
     FIELD,
     append_time_ms,
     entry_id,
     position_of,
     stream_key,
 )
-from throttle.audit.recompute import Entry, entries_of
-from throttle.audit.reconcile import EntryCount, EntryCounter
-from throttle.contract.cut import NOWHERE
 
 _LOOKS = 10
 

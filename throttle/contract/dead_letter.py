@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from ingest.tradelog.contract import LogKind
-from ingest.tradelog.redis_positions import append_time_ms, entry_id, position_of
+from tickthrottle_client.log_v1 import append_time_ms, entry_id, position_of
 
 KEPT_BYTES = 2_048
 """Most that is kept of a refused trade; of a longer one its length and digest, too."""

@@ -20,13 +20,13 @@ from ingest.process.redact import server_address
 from ingest.redis_keys import Keys
 from ingest.tradelog import redis_log_reader
 from ingest.tradelog.contract import LogInfo, partition_of
-from ingest.tradelog.redis_positions import stream_key
 from throttle.contract import cut
 from throttle.contract.trade_order import ORDER
 from throttle.publish import publisher
 from throttle.settings import ThrottleSettings
 from throttle.spark import source
 from throttle.window import batch, conflate
+from tickthrottle_client.log_v1 import stream_key
 
 STAGES: tuple[ModuleType, ...] = (source, conflate, batch, publisher)
 """What a trade goes through, in this order."""

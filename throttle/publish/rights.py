@@ -19,7 +19,7 @@ from ingest.redis_keys import (
 )
 from ingest.tradelog.contract import LogKind
 from ingest.tradelog.redis_log_reader import check_server
-from ingest.tradelog.redis_positions import info_key, stream_key
+from tickthrottle_client.log_v1 import info_key, stream_key
 
 Command = Sequence[str]
 """A command and what it is given; its key comes first."""

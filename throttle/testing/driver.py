@@ -49,7 +49,6 @@ from ingest.process.ports import free_port
 from ingest.redis_keys import Keys
 from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import open_log
-from ingest.tradelog.redis_positions import FIELD, stream_key
 from throttle.contract.cut import Cut, origin, wait_ms
 from throttle.contract.ledger import Ledger
 from throttle.contract.session_calendar import SessionCalendars
@@ -68,6 +67,7 @@ from throttle.window.conflate import LATEST
 from throttle.window.instrument_columns import NO_INSTRUMENTS, InstrumentColumns
 from throttle.window.open_batch import plan_after
 from throttle.window.row_schema import FIRST, FOLDED
+from tickthrottle_client.log_v1 import FIELD, stream_key
 from tickthrottle_client.redis_primary import connect
 
 if TYPE_CHECKING:

@@ -110,13 +110,23 @@ def topic_log_id(topic: str, topic_id: str) -> str:
     return f"kafka:{topic_id if topic_id.strip('A=') else topic}"
 
 
-def position_of(entry_id: bytes) -> int:
+def position_of(stream_id: bytes) -> int:
     """Turn a stream id ``<ms>-<n>`` into a position: ms in the upper 42 bits.
 
     Raises LogUnusable when one millisecond holds more than 2^21 entries.
     """
-    ms, _, n = entry_id.partition(b"-")
+    ms, _, n = stream_id.partition(b"-")
     number = int(n)
     if number >> SEQUENCE_BITS:
-        raise LogUnusable(f"stream id {entry_id!r}: more than 2^21 entries in one ms")
+        raise LogUnusable(f"stream id {stream_id!r}: more than 2^21 entries in one ms")
     return int(ms) << SEQUENCE_BITS | number
+
+
+def entry_id(position: int) -> str:
+    """Turn a position back into the stream id it came from."""
+    return f"{append_time_ms(position)}-{position & (1 << SEQUENCE_BITS) - 1}"
+
+
+def append_time_ms(position: int) -> int:
+    """Return the append time that a position carries."""
+    return position >> SEQUENCE_BITS

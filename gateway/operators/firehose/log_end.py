@@ -19,7 +19,7 @@ from gateway.upstream.trade_tail import (
 )
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogInfo
-from ingest.tradelog.redis_positions import (
+from tickthrottle_client.log_v1 import (
     FIELD,
     append_time_ms,
     decode_info,

@@ -12,7 +12,7 @@ import redis
 from typer.testing import CliRunner
 
 from cli.command_line import app
-from ingest.tradelog.redis_positions import stream_key
+from tickthrottle_client.log_v1 import stream_key
 
 TAPE = (
     b"isin,time,seq,price,size\n"

@@ -9,7 +9,6 @@ from cli.commands.open_history import newest_last
 from cli.commands.rebuild import window_end
 from cli.commands.trades import TradeQuery
 from ingest.trade import InvalidTrade, Trade
-from ingest.tradelog.redis_positions import append_time_ms
 from tests.throttle.past import (
     FIRST_MS,
     A,
@@ -22,6 +21,7 @@ from tests.throttle.past import (
 )
 from throttle.audit.recompute import WindowRule
 from throttle.contract.ledger import Books
+from tickthrottle_client.log_v1 import append_time_ms
 
 RULE = WindowRule(W, 5_000)
 

@@ -25,9 +25,9 @@ from ingest.sources.simulator import Simulator
 from ingest.sources.tape import PipeError, PipeOptions, TapeError
 from ingest.trade import Trade
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
-from ingest.tradelog.redis_positions import position_of, stream_key
 from tests.conftest import eventually, input_file
 from tests.ports import free_port
+from tickthrottle_client.log_v1 import position_of, stream_key
 
 
 def make_settings(url: str, **changes: Any) -> IngestSettings:

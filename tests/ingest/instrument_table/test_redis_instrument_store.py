@@ -26,9 +26,9 @@ from ingest.instrument_table.table_loader import (
     read_on,
     update_table,
 )
-from ingest.tradelog.redis_positions import entry_id
 from tests.examples import many
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins
+from tickthrottle_client.log_v1 import entry_id
 
 pytestmark = pytest.mark.redis
 

@@ -7,7 +7,7 @@ import redis
 from ingest.tradelog.contract import Chunk
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
-from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
+from tickthrottle_client.log_v1 import FIELD, position_of, stream_key
 
 ISIN = "KR7005930003"
 NAMESPACE = "test"

@@ -9,13 +9,6 @@ from hypothesis import strategies as st
 from ingest.tradelog import redis_log_reader
 from ingest.tradelog.contract import Head, LogUnusable, partition_of
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
-from ingest.tradelog.redis_positions import (
-    FIELD,
-    append_time_ms,
-    entry_id,
-    position_of,
-    stream_key,
-)
 from tests.ingest.tradelog.redis_streams import (
     ISIN,
     NAMESPACE,
@@ -24,6 +17,13 @@ from tests.ingest.tradelog.redis_streams import (
     make_log,
     payloads_of,
     read,
+)
+from tickthrottle_client.log_v1 import (
+    FIELD,
+    append_time_ms,
+    entry_id,
+    position_of,
+    stream_key,
 )
 
 

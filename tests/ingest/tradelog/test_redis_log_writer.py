@@ -8,9 +8,9 @@ from structlog.testing import capture_logs
 
 from ingest.tradelog.contract import AppendTally, Head, LogInfo, partition_of
 from ingest.tradelog.redis_log_writer import RedisLogWriter, append_all, append_head
-from ingest.tradelog.redis_positions import position_of, stream_key
 from tests.ingest.tradelog.redis_streams import ISIN, NAMESPACE, everything, make_log
 from tests.ports import free_port
+from tickthrottle_client.log_v1 import position_of, stream_key
 
 HEADS = [append_head(key, b"trade") for key in ("one", "zwei: ü")]
 

@@ -12,7 +12,6 @@ from ingest.sources.rate_profile import Profile
 from ingest.sources.replay import ReplayOptions
 from ingest.sources.simulator import Simulator
 from ingest.trade import Trade
-from ingest.tradelog.redis_positions import append_time_ms, position_of
 from loadtest.feed.fed import Fed, add_up
 from loadtest.feed.feed_plan import FeedPlan
 from loadtest.feed.feeding import Feed, FeedFailed, feeding
@@ -20,6 +19,7 @@ from tests.conftest import eventually
 from tests.ingest.topics import logged, make_topic
 from tests.kafka_broker.broker import Broker
 from tests.ports import free_port
+from tickthrottle_client.log_v1 import append_time_ms, position_of
 
 
 def make_plan(text: str, **options: object) -> FeedPlan:

@@ -14,7 +14,6 @@ from ingest.trade import Trade
 from ingest.tradelog.contract import partition_of
 from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import open_log
-from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
 from tests.conftest import eventually
 from tests.throttle.analytics.bar_oracle import Entry, fraction
 from throttle.analytics.analytics_job import AnalyticsFailed, AnalyticsLeader
@@ -27,6 +26,7 @@ from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar
 from throttle.contract.tally import TallyBook
 from throttle.settings import AnalyticsSettings
+from tickthrottle_client.log_v1 import FIELD, position_of, stream_key
 
 START_MS = 1_773_964_800_000
 PARTITIONS = 2

@@ -15,7 +15,6 @@ from ingest.redis_keys import Keys
 from ingest.trade import Trade
 from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import open_log
-from ingest.tradelog.redis_positions import entry_id, position_of
 from tests.clients.own_valkey import OwnValkey
 from throttle.contract.cut import Cut
 from throttle.lease.lease import Lease
@@ -25,6 +24,7 @@ from throttle.spark.reader import read_batches
 from throttle.window.control_rows import decode_cuts
 from throttle.window.open_batch import join_cuts
 from throttle.window.row_schema import ABANDONED_KEY, CUT_KEY, READ_KEY
+from tickthrottle_client.log_v1 import entry_id, position_of
 
 pytestmark = pytest.mark.redis
 W = 2_000

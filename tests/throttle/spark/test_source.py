@@ -21,7 +21,6 @@ from ingest.trade import Trade
 from ingest.tradelog.contract import Chunk, LogAway, LogInfo, Ranges
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
-from ingest.tradelog.redis_positions import position_of
 from tests.conftest import eventually
 from tests.ports import free_port
 from throttle.contract.cut import Cut
@@ -39,6 +38,7 @@ from throttle.window.control_rows import decode_cuts
 from throttle.window.decoder import NoDecoder
 from throttle.window.open_batch import BatchPlan, join_cuts, plan_after
 from throttle.window.row_schema import CUT_KEY, READ_KEY
+from tickthrottle_client.log_v1 import position_of
 
 pytestmark = pytest.mark.redis
 W = 2_000

@@ -10,9 +10,9 @@ import redis
 
 from ingest.tradelog.contract import partition_of
 from ingest.tradelog.redis_log_reader import open_log
-from ingest.tradelog.redis_positions import FIELD, stream_key
 from tests.gateway.samples import SAMSUNG
 from tests.gateway.servers import Gateway
+from tickthrottle_client.log_v1 import FIELD, stream_key
 
 PARTITIONS = 2
 
