@@ -20,7 +20,6 @@ FLOORS = {
         "decimals",
         "trade",
         "series",
-        "span_words",
         "market_hours",
         "tradelog",
         "kafka",

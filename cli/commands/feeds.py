@@ -147,7 +147,7 @@ def _play(
     from archive.parquet.archive_reader import ArchiveReader
     from archive.playback import PlaybackRefused, play
     from ingest.process.redis_fault import explain
-    from ingest.span_words import span_words
+    from ingest.sources.tape_order import span_words
     from throttle.lease.retry import create_client
 
     try:

@@ -121,7 +121,11 @@ class _Feed:
     samples: deque[tuple[float, int]] = field(default_factory=deque)
 
     def run(self, supply: Supply) -> FeedReport:
-        while not self.is_over(supply):
+        while True:
+            if self.stop.is_set():
+                supply.stop()
+            if supply.is_over:
+                return self.report(stopped=supply.is_cut_short)
             taken = supply.take(self.elapsed_s() * 1e6)
             self.lag_s = 0.0
             if taken is not None and not self.append(taken):
@@ -132,12 +136,6 @@ class _Feed:
                 # Never so long that stop waits.
                 wait_s = supply.wait_s(self.elapsed_s() * 1e6)
                 self.sleep(min(max(TICK_S, wait_s), _NAP_S))
-        return self.report(stopped=supply.is_cut_short)
-
-    def is_over(self, supply: Supply) -> bool:
-        if self.stop.is_set():
-            supply.stop()
-        return supply.is_over
 
     def append(self, taken: Taken) -> bool:
         """Append until all is acknowledged; False when ``stop`` was set before."""

@@ -19,8 +19,8 @@ from ingest.sources.tape_order import (
     TapeOrder,
     TooManyTrades,
     sort_trades,
+    span_words,
 )
-from ingest.span_words import span_words
 from ingest.trade import LATEST_TIME_US, Trade
 
 BETWEEN_PASSES_US = 1_000

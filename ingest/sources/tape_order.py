@@ -8,7 +8,6 @@ something else: by instrument, as the daily files of exchanges are, or from its 
 from collections.abc import Iterable
 from operator import itemgetter
 
-from ingest.span_words import span_words
 from ingest.trade import Trade
 
 LATE_US = 1_000_000
@@ -24,6 +23,13 @@ LOOKED_AT = 200_000
 """So many trades are looked at, from the first one of a second instrument on."""
 
 _MOST_LOOKED_AT = 2_000_000
+_UNITS = (
+    ("year", 31_557_600_000_000),
+    ("day", 86_400_000_000),
+    ("hour", 3_600_000_000),
+    ("minute", 60_000_000),
+    ("second", 1_000_000),
+)
 _TRADE_OVERHEAD_BYTES = 150
 
 
@@ -91,3 +97,12 @@ def sort_trades(
         held.append((trade.time_us, payload))
     held.sort(key=itemgetter(0))
     return held
+
+
+def span_words(span_us: int) -> str:
+    """Return a span of time in its largest fitting unit: ``2.5 minutes``."""
+    for name, unit_us in _UNITS:
+        if span_us >= unit_us:
+            text = f"{span_us / unit_us:.1f}".removesuffix(".0")
+            return f"{text} {name}" + ("" if text == "1" else "s")
+    return f"{span_us / 1000:g} ms"

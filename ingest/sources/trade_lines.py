@@ -220,20 +220,9 @@ class LineReader:
             check_size(len(trade.to_wire()))
         return trade
 
-    def read_list(
-        self, record: bytes, finish: Callable[[dict[str, Any]], T]
-    ) -> Iterator[T | InvalidTrade]:
-        """Yield what ``finish`` makes of each trade of a list, or why it is none."""
-        try:
-            parts = self._parts(record)
-        except InvalidTrade as error:
-            yield error
-            return
-        for part in parts:
-            try:
-                yield self._finish(self._part_fields, part, finish)
-            except InvalidTrade as error:
-                yield error
+    def read_part(self, part: Any, finish: Callable[[dict[str, Any]], T]) -> T:
+        """Return what ``finish`` makes of a trade of a list. Raises InvalidTrade."""
+        return self._finish(self._part_fields, part, finish)
 
     @property
     def has_lists(self) -> bool:
@@ -265,7 +254,7 @@ class LineReader:
                 f"own: jq -c {parts} FILE | ... -"
             )
         try:
-            objects = self._parts(first) if self.is_list(first) else [_decode(first)]
+            objects = self.parts(first) if self.is_list(first) else [_decode(first)]
         except InvalidTrade:
             objects = []
         fields: dict[str, Any] = next((o for o in objects if type(o) is dict), {})
@@ -415,7 +404,7 @@ class LineReader:
         decoded = _decode(line)
         return self._named(decoded if isinstance(decoded, dict) else line)
 
-    def _parts(self, line: bytes) -> list[Any]:
+    def parts(self, line: bytes) -> list[Any]:
         """Return the objects of a line that may hold many. Raises InvalidTrade."""
         decoded = _decode(line)
         objects = decoded if isinstance(decoded, list) else [decoded]
@@ -621,14 +610,15 @@ def read_records(
             if not (has_lists and reader.is_list(record)):
                 results.append(read(record))
                 continue
+            parts = reader.parts(record)
         except InvalidTrade as error:
             refusals.add(number, error)
             continue
-        for result in reader.read_list(record, finish):
-            if isinstance(result, InvalidTrade):
-                refusals.add(number, result)
-            else:
-                results.append(result)
+        for part in parts:
+            try:
+                results.append(reader.read_part(part, finish))
+            except InvalidTrade as error:
+                refusals.add(number, error)
     return results
 
 

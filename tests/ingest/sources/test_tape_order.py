@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.sources import tape_order
-from ingest.sources.tape_order import TapeOrder, TooManyTrades, sort_trades
+from ingest.sources.tape_order import TapeOrder, TooManyTrades, sort_trades, span_words
 from ingest.trade import Trade
 
 FIRST_US = 1_795_564_800_000_000
@@ -79,3 +79,20 @@ def test_trades_are_sorted_and_equal_times_stay_as_they_stand(times: list[int]) 
 def test_sorting_takes_no_more_memory_than_it_may() -> None:
     with pytest.raises(TooManyTrades):
         sort_trades([trade(1)] * 100, most_bytes=5_000)
+
+
+@pytest.mark.parametrize(
+    ("span_us", "words"),
+    [
+        (500, "0.5 ms"),
+        (999_000, "999 ms"),
+        (1_000_000, "1 second"),
+        (2_500_000, "2.5 seconds"),
+        (90_000_000, "1.5 minutes"),
+        (3_600_000_000, "1 hour"),
+        (2_592_000_000_000, "30 days"),
+        (820_454_400_000_000, "26 years"),
+    ],
+)
+def test_a_span_is_said_in_its_largest_unit(span_us: int, words: str) -> None:
+    assert span_words(span_us) == words
