@@ -65,10 +65,7 @@ class Instruments:
         return self._by_isin.get(isin)
 
     def of_code(self, code: str) -> InstrumentEntry | None:
-        """Return the instrument with this code, None if there is none.
-
-        Of two with one code the smaller ISIN has it.
-        """
+        """Return the instrument with this code, of two that with the smaller ISIN."""
         return self._by_code.get(code)
 
     def isin_of(self, code: str) -> str | None:

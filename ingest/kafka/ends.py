@@ -19,10 +19,7 @@ class KafkaEnds:
         self._before: dict[int, KafkaEnd] = {}
 
     def look(self) -> tuple[str, dict[int, KafkaEnd]]:
-        """Return the log's id and the end of each partition.
-
-        Raises LogAway and LogUnusable.
-        """
+        """Return log id and ends by partition. Raises LogAway and LogUnusable."""
         if self._offsets is None:
             info = open_topic(self._topic)
             self._log_id, self._before = info.log_id, {}

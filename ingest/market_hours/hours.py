@@ -43,10 +43,7 @@ class MarketState:
 
 @dataclass(frozen=True)
 class MarketHours:
-    """All timetables that are known; without any, nobody knows when a market trades.
-
-    Several may be of one market.
-    """
+    """All timetables that are known, perhaps several of a market, perhaps none."""
 
     timetables: Sequence[Timetable] = ()
 

@@ -38,10 +38,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a description: what there is, and what is said of it.
-
-    ``name`` is a word of letters and underscores.
-    """
+    """What there is, and what is said of it; ``name`` is of letters and underscores."""
 
     name: str
     title: str

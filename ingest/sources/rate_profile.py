@@ -180,9 +180,9 @@ class Profile:
         return profile
 
     @classmethod
-    def steady(cls, rate: float, seconds: float = inf) -> Self:
-        """Return the profile of one rate."""
-        return cls((Stretch(rate, rate, seconds),))
+    def steady(cls, rate: float) -> Self:
+        """Return the profile of one rate, for ever."""
+        return cls((Stretch(rate, rate, inf),))
 
     @property
     def words(self) -> str:

@@ -581,10 +581,7 @@ def _not_json(line: bytes, error: Exception) -> InvalidTrade:
 
 
 def begin(reader: LineReader, records: list[Record]) -> list[Record]:
-    """Have a reader learn from the first record; return those that are no header.
-
-    Raises BadHeader.
-    """
+    """Learn from the first record; return those that are trades. Raises BadHeader."""
     if isinstance(first := records[0][1], InvalidTrade):
         raise BadHeader(f"its first line: {first}")
     return records[1:] if reader.begin(first) else records

@@ -74,7 +74,6 @@ def test_the_last_rate_may_stay_for_ever() -> None:
     assert profile.rate(1e6 + 0.5) == 900
     assert profile.trades(110.5) == pytest.approx(1_000 + 90_450 + 110 * 50)
     assert Profile.steady(5) == Profile.parse("5")
-    assert Profile.steady(5, 60) == Profile.parse("5:1m")
 
 
 def test_words_are_for_people() -> None:

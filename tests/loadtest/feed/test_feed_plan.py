@@ -91,7 +91,7 @@ def test_a_profile_sets_the_pace_of_tapes(tapes: tuple[Path, ...]) -> None:
 
 def test_a_simulated_trade_s_time_is_when_it_is_due() -> None:
     """The exchange's clock is that of the feed."""
-    plan = market(Profile.steady(900, 1), disorder=0.0, repeats=0.0)
+    plan = market(Profile.parse("900:1s"), disorder=0.0, repeats=0.0)
     for event in plan.prepare(Refusals())(START_US):
         assert Trade.from_wire(event.payload).time_us == START_US + event.due_us
 
