@@ -70,15 +70,15 @@ def run_simulator(
     """
     total = None if simulator.total == inf else simulator.total
 
-    def events() -> Iterator[Event]:
-        """Yield a market's events once the instrument table has its names."""
+    @contextmanager
+    def named() -> Iterator[Iterable[Event]]:
+        # Before the feed's clock starts.
         listed = encode_instruments(simulator.listing()).splitlines(keepends=True)
         tell_names(settings, parse_list(listed).instruments)
-        yield from simulator.events(_now_us())
+        yield simulator.events(_now_us())
 
-    source = nullcontext(events())
     return _run(
-        *("simulator", settings, source, Refusals(), stop, report_to, record_to),
+        *("simulator", settings, named(), Refusals(), stop, report_to, record_to),
         total=total,
     )
 
@@ -102,11 +102,8 @@ def run_replay(
     """
     lines = lines or LineOptions()
     refusals = _tally_for(lines)
-    read = partial(
-        read_tape,
-        options=lines,
-        instruments=read_symbols(lines.instruments_file, lines.venue),
-    )
+    instruments = read_symbols(lines.instruments_file, lines.venue)
+    read = partial(read_tape, options=lines, instruments=instruments)
     played = Replay(tapes, options, read, tell=log.warning)
     events = played.events(_now_us(), refusals)
     if faults is not None:
@@ -277,9 +274,8 @@ def _run(
     except redis.RedisError as error:
         raise FeedError(explain(settings.redis_url, error)) from error
     except LogAway as error:
-        raise FeedError(
-            f"{error}; start one, or set TICKTHROTTLE_KAFKA_SERVERS to where it is"
-        ) from error
+        rule = "start one, or set TICKTHROTTLE_KAFKA_SERVERS to where it is"
+        raise FeedError(f"{error}; {rule}") from error
     except (LogUnusable, MetricsUnavailable) as error:
         raise FeedError(str(error)) from error
     log_report(title, report)
