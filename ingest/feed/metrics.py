@@ -1,6 +1,7 @@
 """What a feed counts, as Prometheus metrics."""
 
 from collections import Counter as Counts
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -15,73 +16,65 @@ class FeedMetrics:
     """The metrics of one feed, renewed whenever it shows its progress."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        counter = partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry)
         self._process = ProcessMetrics(registry, "feed")
         self._acknowledged = Total(
-            Counter(
+            counter(
                 "tickthrottle_feed_acknowledged_trades_total",
                 "Trades the log's server has confirmed.",
-                registry=registry,
             )
         )
-        refused = Counter(
+        refused = counter(
             "tickthrottle_feed_refused_trades_total",
             "Lines of a source that were no trades, and trades the log cannot take.",
             ["reason"],
-            registry=registry,
         )
         self._refused_counter = refused
         # From the start: what appears with its first trade has not grown.
         self._refused = {name: Total(refused.labels(name)) for name in REASONS}
-        self._left_out_counter = Counter(
+        self._left_out_counter = counter(
             "tickthrottle_feed_left_out_trades_total",
             "Lines of a source that were left out on purpose.",
             ["condition"],
-            registry=registry,
         )
         self._left_out: dict[str, Total] = {}
-        self._unknown_counter = Counter(
+        self._unknown_counter = counter(
             "tickthrottle_feed_unknown_conditions_total",
             "Sale conditions of trades that no table has.",
             ["condition"],
-            registry=registry,
         )
         self._unknown: dict[str, Total] = {}
         self._retried = Total(
-            Counter(
+            counter(
                 "tickthrottle_feed_retried_trades_total",
                 "Trades of appends that failed and were tried again.",
-                registry=registry,
             )
         )
-        dropped = Counter(
+        dropped = counter(
             "tickthrottle_feed_dropped_trades_total",
             "Trades dropped from the log's beginning, not yet read perhaps.",
             ["reason"],
-            registry=registry,
         )
         self._dropped = Total(dropped.labels("log_cap"))
-        self._in_doubt = Gauge(
+        self._in_doubt = gauge(
             "tickthrottle_feed_in_doubt_trades",
             "Trades that may be in the log beyond the acknowledged ones.",
-            registry=registry,
             multiprocess_mode="sum",
         )
-        self._lag = Gauge(
+        self._lag = gauge(
             "tickthrottle_feed_schedule_lag_seconds",
             "How far the feed is behind its schedule.",
-            registry=registry,
             multiprocess_mode="livemax",
         )
-        self._cap = Gauge(
+        self._cap = gauge(
             "tickthrottle_feed_log_cap_trades",
             "Entries that the log in Redis may hold, 0 where it is not there.",
-            registry=registry,
             multiprocess_mode="livemax",
         )
-        self._last_append = Gauge(
+        self._last_append = gauge(
             "tickthrottle_feed_last_append_timestamp_seconds",
             "When the log's server last confirmed a trade, 0 if it never did.",
-            registry=registry,
             multiprocess_mode="max",
         )
         self._seen = 0

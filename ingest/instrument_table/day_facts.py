@@ -49,17 +49,16 @@ class DayNews:
     def note(self, isin: str, prev_close: str | None, is_halted: bool | None) -> None:
         """Take in what a frame says. Raises BadInstruments if no table may hold it."""
         said = self._said.get(isin, _NOTHING)
-        facts = said.updated(DayFacts(prev_close, is_halted))
-        if facts == said:
-            return
-        if prev_close is not None:
-            read_entry({"isin": isin, "prev_close": prev_close})
-        self._said[isin] = facts
-        changed = DayFacts(
-            None if facts.prev_close == said.prev_close else facts.prev_close,
-            None if facts.is_halted == said.is_halted else facts.is_halted,
+        news = DayFacts(
+            None if prev_close == said.prev_close else prev_close,
+            None if is_halted == said.is_halted else is_halted,
         )
-        self._news[isin] = self._news.get(isin, _NOTHING).updated(changed)
+        if news == _NOTHING:
+            return
+        if news.prev_close is not None:
+            read_entry({"isin": isin, "prev_close": news.prev_close})
+        self._said[isin] = said.updated(news)
+        self._news[isin] = self._news.get(isin, _NOTHING).updated(news)
 
     def take(self) -> dict[str, DayFacts]:
         """Return the news by ISIN; they are news no more."""
