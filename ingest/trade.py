@@ -41,20 +41,14 @@ __all__ = [
     "ISIN_CHARS",
     "ISIN_PATTERN",
     "LATEST_TIME_US",
-    "MAX_ENTRY_BYTES",
     "MAX_PAYLOAD_BYTES",
     "MAX_SEQ",
-    "REASONS",
     "REQUIRED",
     "RESERVED",
     "WHOLE_PATTERN",
     "InvalidTrade",
     "JsonNumber",
-    "Trade",
     "check_isin",
-    "check_not_ahead",
-    "encode_fields",
-    "read_wire",
 ]
 
 MAX_ENTRY_BYTES = 65_536

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from ingest.process.redact import problems_of
 from tickthrottle_client.receipt_v1 import UNSENT, AppendTally, Receipt
 
-__all__ = ["UNSENT", "InvalidReceipt", "Receipt", "read_receipt"]
+__all__ = ["UNSENT", "Receipt"]
 
 
 _RECEIPTS = TypeAdapter(Receipt)

@@ -5,7 +5,7 @@ from pathlib import Path
 from ingest.tradelog.contract import LogUnusable
 from tickthrottle_client.kafka_topic import OWNED, KafkaTopic
 
-__all__ = ["KafkaTopic", "read_options"]
+__all__ = ["KafkaTopic"]
 
 
 def read_options(path: Path | None) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,7 @@ from pydantic import SecretStr, ValidationError
 
 from tickthrottle_client.server_url import MASK, server_address
 
-__all__ = ["MASK", "problems_of", "server_address", "shown"]
+__all__ = ["server_address"]
 
 _SECRET = re.compile("password|secret|token|credential|access.?key", re.IGNORECASE)
 

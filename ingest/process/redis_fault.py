@@ -11,7 +11,7 @@ from ingest.tradelog.contract import LogUnusable
 from tickthrottle_client.redis_faults import in_words
 from tickthrottle_client.server_memory import ServerMemory
 
-__all__ = ["check_memory", "explain", "in_words"]
+__all__ = ["in_words"]
 
 log = structlog.get_logger()
 

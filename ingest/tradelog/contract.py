@@ -16,21 +16,7 @@ if TYPE_CHECKING:
     # Whoever only needs to know what a position is should not load a library for it.
     import pyarrow as pa
 
-__all__ = [
-    "PIECE_BYTES",
-    "AppendTally",
-    "Chunk",
-    "Head",
-    "LogAway",
-    "LogInfo",
-    "LogKind",
-    "LogReader",
-    "LogUnusable",
-    "LogWriter",
-    "Ranges",
-    "Tail",
-    "partition_of",
-]
+__all__ = ["AppendTally", "LogAway", "LogInfo", "LogUnusable", "partition_of"]
 
 LogKind = Literal["redis", "kafka"]
 """What a log is kept in."""
