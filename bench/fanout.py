@@ -47,7 +47,6 @@ def main() -> None:
         cases=("abcdeop", "which of them"),
         clients=("1000,5000,15000", "for o, a and c"),
         windows=(10, "of each case"),
-        asgi=(False, "write through ASGI"),
         groups=(0, "of o and a, as well: windows with figures of so many groups"),
     )
     counts = [int(count) for count in arguments.clients.split(",")]
@@ -58,7 +57,7 @@ def main() -> None:
     storm = ""
     for count in counts if cases & {"a", "c", "o"} else []:
         frame_kb: list[float] = []
-        with started(writes_directly=not arguments.asgi) as bench:
+        with started() as bench:
             idle.append(connect_idle(bench, count))
             both = {"o": traded, "a": INSTRUMENTS}
             for number, case in enumerate(sorted(cases & both.keys(), reverse=True)):
@@ -77,12 +76,12 @@ def main() -> None:
                     bench.groups = 0
         rows += [floor_of(count, round(size * 1e3), windows) for size in frame_kb]
     for count in (200, 1_000) if "b" in cases else ():
-        with started(writes_directly=not arguments.asgi) as bench:
+        with started() as bench:
             bench.connect(Audience(count, {"market": 1}))
             name = f"b: {count:,} clients, `*`, 900 instruments a window"
             rows.append(measure(bench, name, traded, windows))
     if "e" in cases:
-        with started(writes_directly=not arguments.asgi) as bench:
+        with started() as bench:
             bench.connect(Audience(4_500))
             name = "e: 4,500 clients, nobody else"
             rows.append(measure(bench, name, INSTRUMENTS, windows))
@@ -94,7 +93,7 @@ def main() -> None:
             rows.append(measure(bench, name, INSTRUMENTS, windows))
     if "p" in cases:
         with (
-            started(writes_directly=not arguments.asgi) as bench,
+            started() as bench,
             crowd([Target("127.0.0.1", bench.port)], processes=1) as audience,
         ):
             # What polls shares the clients' core, and must not hold them up.
@@ -108,7 +107,7 @@ def main() -> None:
             name = "p: the same beside an audience that polls"
             rows.append(measure(bench, name, INSTRUMENTS, windows))
     if "d" in cases:
-        with started(writes_directly=not arguments.asgi) as bench:
+        with started() as bench:
             storm = measure_storm(bench, STORM)
     title = "ms from the publish; the last client: median and worst window"
     print_rows(title, rows)

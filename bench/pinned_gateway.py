@@ -211,7 +211,7 @@ class Bench:
 
 
 @contextmanager
-def started(*, writes_directly: bool = True, **settings: Any) -> Iterator[Bench]:
+def started(**settings: Any) -> Iterator[Bench]:
     """Start everything anew, each instrument traded once; end it.
 
     ``settings`` are further ones of the gateway.
@@ -223,7 +223,7 @@ def started(*, writes_directly: bool = True, **settings: Any) -> Iterator[Bench]
         chosen = {**NO_LIMITS, **own, "redis_url": server.url, **settings}
         longest_s = spawn.Value("d", 0.0)
         with (
-            spawned(_serve, writes_directly, chosen, longest_s) as (_, gateway),
+            spawned(_serve, chosen, longest_s) as (_, gateway),
             crowd([Target("127.0.0.1", port)], processes=1) as clients,
         ):
             pin(1, clients.pids[0])
@@ -243,7 +243,6 @@ def pin(core: int, pid: int = 0) -> None:
 
 def _serve(
     _: Connection,
-    writes_directly: bool,
     chosen: dict[str, Any],
     longest_s: "Synchronized[float]",
 ) -> None:
@@ -261,7 +260,7 @@ def _serve(
     # Lines between the rows of a table are in the way.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(ERROR))
     settings = GatewaySettings.model_validate(chosen)
-    listen(settings, writes_directly=writes_directly).run()
+    listen(settings).run()
 
 
 def _wait_listening(gateway: psutil.Process, port: int) -> None:

@@ -33,7 +33,7 @@ from gateway.rest import public_router
 from gateway.settings import GatewaySettings
 from gateway.transport import sse
 from gateway.transport.bounded_answers import BoundedAnswers
-from gateway.transport.websocket import StreamEndpoint, refuse
+from gateway.transport.websocket import StreamEndpoint
 from ingest.process.abandoned_handshake import ignore_abandoned_handshakes
 
 STATIC = Path(__file__).parents[1] / "pages"
@@ -74,8 +74,7 @@ class GatewayApp:
                 refusal = access.refusal("GET", Headers(scope=scope))
             if refusal is not None:
                 await receive()
-                answer = problem(403, "not_allowed", refusal)
-                await refuse(answer, scope, receive, send)
+                await problem(403, "not_allowed", refusal)(scope, receive, send)
                 return
             await self._stream(scope, receive, send)
             return

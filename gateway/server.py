@@ -13,9 +13,6 @@ from math import ceil
 import structlog
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.websockets.websockets_sansio_impl import (
-    WebSocketsSansIOProtocol,
-)
 
 from gateway.admission.bounds import BOUNDS, MAX_MESSAGE_BYTES, Bounds
 from gateway.admission.connections import PlainConnections
@@ -79,15 +76,13 @@ def create_server(
     operators_port: int | None = None,
     *,
     seat: Seat | None = None,
-    writes_directly: bool = True,
     max_body_bytes: int = 0,
     bounds: Bounds = BOUNDS,
 ) -> uvicorn.Server:
     """Build the server; run it with the sockets from ``bind``.
 
-    ``seat`` is a worker's. ``writes_directly=False`` has it speak plain ASGI, as any
-    other server would. ``max_body_bytes`` is for requests with bodies that are larger
-    than ``MAX_REQUEST_BYTES``, which then bounds the head.
+    ``seat`` is a worker's. ``max_body_bytes`` is for requests with bodies that are
+    larger than ``MAX_REQUEST_BYTES``, which then bounds the head.
     """
     seat = seat or take_seat(0)
     plain = PlainConnections[Transport](
@@ -115,14 +110,14 @@ def create_server(
             proxy_headers=False,
             loop="uvloop",
             http=create_protocol(guard),
-            ws=StreamProtocol if writes_directly else WebSocketsSansIOProtocol,
+            ws=StreamProtocol,
             ws_max_size=MAX_MESSAGE_BYTES,
             # Heartbeats show clients that we live; this shows us that they do.
             ws_ping_interval=60,
             ws_ping_timeout=20,
             # Only frames that are compressed once for all: for each connection anew
             # it would cost more than all the rest together.
-            ws_per_message_deflate=settings.compression and writes_directly,
+            ws_per_message_deflate=settings.compression,
             backlog=BACKLOG,
             access_log=False,
             log_config=None,
@@ -227,7 +222,6 @@ def listen(
     settings: GatewaySettings,
     *,
     bounds: Bounds = BOUNDS,
-    writes_directly: bool = True,
 ) -> Listening:
     """Take the ports and build what answers at them.
 
@@ -240,9 +234,7 @@ def listen(
         for sock in sockets:
             sock.close()
         raise
-    return listen_at(
-        *sockets, app, settings, bounds=bounds, writes_directly=writes_directly
-    )
+    return listen_at(*sockets, app, settings, bounds=bounds)
 
 
 def listen_at(
@@ -252,14 +244,12 @@ def listen_at(
     settings: GatewaySettings,
     *,
     bounds: Bounds = BOUNDS,
-    writes_directly: bool = True,
 ) -> Listening:
     """Build what answers at ports that were taken already."""
     app.operators_port = operators.getsockname()[1]
     server = create_server(
         *(app, settings, app.counters, app.operators_port),
         seat=app.seat,
-        writes_directly=writes_directly,
         bounds=bounds,
     )
     return Listening(app, server, public, operators)

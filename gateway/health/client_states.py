@@ -63,7 +63,7 @@ def row_of(client: Client, now_s: float, now_ms: int) -> ClientRow:
     return ClientRow(
         client.id,
         state_of(client, now_s),
-        client.address,
+        client.commands.address,
         client.kind,
         len(delivery.keys),
         ALL in delivery.keys,

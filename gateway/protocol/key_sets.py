@@ -1,21 +1,32 @@
 """Key sets: what clients watch. Those who watch the same share one. Pure."""
 
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
+from typing import TypeAlias
 
-from gateway.protocol.instrument_numbers import InstrumentNumbers
 from ingest.instrument_table.known_instruments import Instruments, has_members
 from ingest.series import is_series
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, GROUP, is_group
 
+Bodies: TypeAlias = Sequence[bytes | None]
 
+
+class InstrumentNumbers(dict[str, int]):
+    """The number of each ISIN that was ever published, from 0, in order of arrival.
+
+    A list by number is faster than a dictionary. Asking for an ISIN numbers it; ``get``
+    does not. A number never changes, and what strangers ask for is not numbered, so
+    there are as many as instruments were traded.
+    """
+
+    def __missing__(self, isin: str) -> int:
+        """Number an ISIN that was never published before."""
+        self[isin] = number = len(self)
+        return number
+
+
+@dataclass(slots=True, eq=False)
 class KeySet:
     """The instruments and groups that some keys stand for; it never changes.
 
@@ -25,36 +36,16 @@ class KeySet:
     table may make others of its keys.
     """
 
-    __slots__ = (
-        "_getter",
-        "_is_whole",
-        "_known",
-        "_numbers",
-        "follows",
-        "groups",
-        "is_everything",
-        "isins",
-        "keys",
-        "watchers",
-    )
-
-    def __init__(
-        self,
-        numbers: InstrumentNumbers,
-        keys: tuple[str, ...],
-        isins: tuple[str, ...] | None = None,
-        groups: tuple[str, ...] = (),
-    ) -> None:
-        self.keys = keys
-        self.follows = isins is not None
-        self.is_everything = ALL in keys
-        self.isins = isins or ()
-        if isins is None and not self.is_everything:
-            self.isins = keys
-        self.groups = groups
-        self.watchers = 0
-        self._numbers = numbers
-        self._resolve()
+    _numbers: InstrumentNumbers
+    keys: tuple[str, ...]
+    isins: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    is_everything: bool = False
+    follows: bool = False
+    watchers: int = 0
+    _known: int = -1
+    _is_whole: bool = False
+    _getter: Callable[[Bodies], Bodies] = itemgetter(slice(0))
 
     @property
     def is_shared(self) -> bool:
@@ -82,7 +73,7 @@ class KeySet:
             return sorted(bodies)
         return [key for key in self.groups if key in bodies]
 
-    def pick(self, by_number: Sequence[bytes | None]) -> list[bytes]:
+    def pick(self, by_number: Bodies) -> list[bytes]:
         """Return what a list by instruments' numbers has of these, in order of ISINs.
 
         The list is as long as there are numbers.
@@ -99,9 +90,7 @@ class KeySet:
         self._getter = _getter(numbers)
 
 
-def _getter(
-    numbers: Sequence[int],
-) -> Callable[[Sequence[bytes | None]], Sequence[bytes | None]]:
+def _getter(numbers: Sequence[int]) -> Callable[[Bodies], Bodies]:
     if len(numbers) > 1:
         return itemgetter(*numbers)
     # Of one number alone an itemgetter makes no tuple.
@@ -111,7 +100,7 @@ def _getter(
 
 NOTHING = KeySet(InstrumentNumbers(), ())
 
-EVERYTHING = KeySet(InstrumentNumbers(), (ALL,))
+EVERYTHING = KeySet(InstrumentNumbers(), (ALL,), is_everything=True)
 """The key set of a client that asked for ``*``: all instruments, new ones, too."""
 
 
@@ -136,8 +125,7 @@ class KeySets:
     def change_instruments(self, instruments: Instruments) -> None:
         """Take another table in. Who holds a key that changed has to ``move`` again."""
         renames = self.instruments.renames(instruments)
-        # Figures follow a name; which instruments they are of is not their key's
-        # matter.
+        # Figures follow a name, whichever instruments they are of.
         of_groups = {GROUP + old: GROUP + new for old, new in renames.items()}
         self.renames = renames | of_groups
         self.changed = self.instruments.regrouped(instruments).union(of_groups)
@@ -152,13 +140,13 @@ class KeySets:
 
     def members(self, key: str) -> tuple[str, ...]:
         """Return the ISINs of a market or sector in order, none of one not known."""
-        found = self._members.get(key)
-        if found is None:
-            found = tuple(sorted(self.instruments.members(key) or ()))
+        isins = self._members.get(key)
+        if isins is None:
+            isins = tuple(sorted(self.instruments.members(key) or ()))
             # Names that nobody has are strangers' words.
-            if found:
-                self._members[key] = found
-        return found
+            if isins:
+                self._members[key] = isins
+        return isins
 
     def expand(self, keys: Iterable[str]) -> Iterator[str]:
         """Yield the ISINs that keys stand for, groups left out; one may come twice."""
@@ -187,12 +175,13 @@ class KeySets:
 
     def _create(self, names: tuple[str, ...]) -> KeySet:
         groups = tuple(filter(is_group, names))
-        if not groups and ALL not in names and not any(map(has_members, names)):
-            return KeySet(self._numbers, names)
-        isins = tuple(sorted(set(self.expand(names))))
         if ALL in names:
-            isins = tuple(filter(is_series, names))
-        return KeySet(self._numbers, names, isins, groups)
+            series = tuple(filter(is_series, names))
+            return KeySet(self._numbers, names, series, groups, True, follows=True)
+        if not groups and not any(map(has_members, names)):
+            return KeySet(self._numbers, names, names)
+        isins = tuple(sorted(set(self.expand(names))))
+        return KeySet(self._numbers, names, isins, groups, follows=True)
 
     def _leave(self, key_set: KeySet) -> None:
         if key_set.watchers:

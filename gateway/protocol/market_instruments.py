@@ -52,15 +52,13 @@ class MarketInstruments(Instruments):
 
 def served_part(snapshot: WindowSnapshot, instruments: Instruments) -> WindowSnapshot:
     """Return what of a window is served where these instruments are what is served."""
-    return (
-        instruments.part_of(snapshot)
-        if isinstance(instruments, MarketInstruments)
-        else snapshot
-    )
+    if isinstance(instruments, MarketInstruments):
+        return instruments.part_of(snapshot)
+    return snapshot
 
 
 def refusal_of(key: str, instruments: Instruments) -> str | None:
     """Say why a key is not served where these instruments are what is served."""
-    return (
-        instruments.refusal(key) if isinstance(instruments, MarketInstruments) else None
-    )
+    if isinstance(instruments, MarketInstruments):
+        return instruments.refusal(key)
+    return None

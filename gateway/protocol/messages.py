@@ -3,8 +3,8 @@
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
 
@@ -58,12 +58,15 @@ class Since:
     instruments: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BarsSince:
-    """The position of bars up to which a returning client has everything."""
+class BarPosition(NamedTuple):
+    """How far the bars were read: ``sequence`` counts the messages of an epoch.
 
-    epoch: str
-    sequence: int
+    It has no holes. Positions of two epochs never compare. ``epoch`` is None before the
+    first.
+    """
+
+    epoch: str | None = None
+    sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class Subscribe:
     since: Since | None = None
     min_interval_ms: int = 0
     last: int = 1
-    bars_since: BarsSince | None = None
+    bars_since: BarPosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +166,15 @@ def check_key(key: str) -> Rejection | None:
     """
     if key == ALL:
         return None
-    if is_series(key):
-        return _check_series(key)
-    if _ISIN_LENGTH.fullmatch(key):
+    if is_series(key) or _ISIN_LENGTH.fullmatch(key):
         return _check_isin(key)
     if has_members(key):
         message = f"the {key.partition(':')[0]} of no instrument"
+    elif has_members(of := key.removeprefix(GROUP)):
+        message = f"the group of a {of.partition(':')[0]} of no instrument"
     elif is_group(key):
-        message = _why_no_group(key)
+        names = f"{GROUP}market:NAME and {GROUP}sector:NAME"
+        message = f"groups are called {names}, or {ALL_GROUPS}"
     elif _SHORT_CODE.fullmatch(key):
         message = "no instrument has this code here; ask by ISIN"
     else:
@@ -178,31 +182,16 @@ def check_key(key: str) -> Rejection | None:
     return Rejection(key, "unknown_key", message)
 
 
-def _why_no_group(key: str) -> str:
-    of = key.removeprefix(GROUP)
-    if has_members(of):
-        return f"the group of a {of.partition(':')[0]} of no instrument"
-    return (
-        f"groups are called {GROUP}market:NAME and {GROUP}sector:NAME, or {ALL_GROUPS}"
-    )
-
-
-def _check_series(key: str) -> Rejection | None:
-    rejection = _check_isin(instrument_of(key))
-    if rejection is not None:
-        return replace(rejection, key=key)
-    try:
-        series_of(key)
-    except ValueError as error:
-        return Rejection(key, "unknown_key", f"series {error}")
-    return None
-
-
 def _check_isin(key: str) -> Rejection | None:
+    """Check the key of an instrument or of a series of one."""
     try:
-        check_isin(key)
+        check_isin(instrument_of(key))
+        if is_series(key):
+            series_of(key)
     except InvalidTrade as error:
         return Rejection(key, "bad_isin", str(error).rpartition(": ")[2])
+    except ValueError as error:
+        return Rejection(key, "unknown_key", f"series {error}")
     return None
 
 
@@ -264,17 +253,12 @@ class _BadField(ValueError):
 
 def _read_id(message: dict[str, Any]) -> MessageId:
     message_id = message.get("id")
-    is_readable = (
-        message_id is None
-        or type(message_id) is int
-        or (isinstance(message_id, str) and len(message_id) <= MAX_ID_CHARS)
-    )
-    if not is_readable:
-        raise BadMessage(
-            "bad_request",
-            f"id: must be an integer or text up to {MAX_ID_CHARS} characters",
-        )
-    return message_id
+    if message_id is None or type(message_id) is int:
+        return message_id
+    if isinstance(message_id, str) and len(message_id) <= MAX_ID_CHARS:
+        return message_id
+    rule = f"must be an integer or text up to {MAX_ID_CHARS} characters"
+    raise BadMessage("bad_request", f"id: {rule}")
 
 
 def _read_command(message: dict[str, Any], message_id: MessageId) -> Command:
@@ -283,7 +267,7 @@ def _read_command(message: dict[str, Any], message_id: MessageId) -> Command:
             return Subscribe(
                 message_id,
                 _read_keys(message),
-                _read_flag(message, "snapshot", default=True),
+                _read_snapshot(message),
                 _read_since(message),
                 _read_whole_number(message, "min_interval_ms"),
                 _read_last(message),
@@ -313,17 +297,17 @@ def _read_keys(message: dict[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def _read_flag(message: dict[str, Any], name: str, *, default: bool) -> bool:
-    value = message.get(name, default)
+def _read_snapshot(message: dict[str, Any]) -> bool:
+    value = message.get("snapshot", True)
     if not isinstance(value, bool):
-        raise _BadField(f"{name}: must be true or false")
+        raise _BadField("snapshot: must be true or false")
     return value
 
 
-def _read_whole_number(fields: dict[str, Any], name: str) -> int:
+def _read_whole_number(fields: dict[str, Any], name: str, of: str = "") -> int:
     value = fields.get(name, 0)
     if type(value) is not int or value < 0:
-        raise _BadField(f"{name}: must be a whole number from 0")
+        raise _BadField(f"{of}{name}: must be a whole number from 0")
     return value
 
 
@@ -339,37 +323,33 @@ def _read_last(message: dict[str, Any]) -> int:
     return last
 
 
-def _read_bars_since(message: dict[str, Any]) -> BarsSince | None:
-    since = message.get("bars_since")
+def _read_position(
+    message: dict[str, Any], name: str, count: str
+) -> tuple[str, int] | None:
+    since = message.get(name)
     if since is None:
         return None
-    if not isinstance(since, dict) or "sequence" not in since:
-        raise _BadField("bars_since: must be an object with epoch and sequence")
-    if since.get("epoch") is None:
+    if not isinstance(since, dict) or count not in since:
+        raise _BadField(f"{name}: must be an object with epoch and {count}")
+    epoch = since.get("epoch")
+    # A client that saw nothing yet has no epoch; it gets a full snapshot.
+    if epoch is None:
         return None
-    if not isinstance(since["epoch"], str):
-        raise _BadField("bars_since.epoch: must be text")
-    try:
-        return BarsSince(since["epoch"], _read_whole_number(since, "sequence"))
-    except _BadField as error:
-        raise _BadField(f"bars_since.{error}") from None
+    if not isinstance(epoch, str):
+        raise _BadField(f"{name}.epoch: must be text")
+    return epoch, _read_whole_number(since, count, f"{name}.")
+
+
+def _read_bars_since(message: dict[str, Any]) -> BarPosition | None:
+    position = _read_position(message, "bars_since", "sequence")
+    return None if position is None else BarPosition(*position)
 
 
 def _read_since(message: dict[str, Any]) -> Since | None:
-    since = message.get("since")
-    if since is None:
+    position = _read_position(message, "since", "offset")
+    if position is None:
         return None
-    if not isinstance(since, dict) or "offset" not in since:
-        raise _BadField("since: must be an object with epoch and offset")
-    # A client that saw no window yet has no epoch; it gets a full snapshot.
-    if since.get("epoch") is None:
-        return None
-    if not isinstance(since["epoch"], str):
-        raise _BadField("since.epoch: must be text")
-    instruments = since.get("instruments")
+    instruments = message["since"].get("instruments")
     if instruments is not None and not isinstance(instruments, str):
         raise _BadField("since.instruments: must be text")
-    try:
-        return Since(since["epoch"], _read_whole_number(since, "offset"), instruments)
-    except _BadField as error:
-        raise _BadField(f"since.{error}") from None
+    return Since(*position, instruments)

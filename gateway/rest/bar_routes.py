@@ -20,7 +20,7 @@ from gateway.http.schemas import (
     MovesAnswer,
 )
 from gateway.http.time_slice import in_slices
-from gateway.protocol.bar_keys import BarKey, bars_read
+from gateway.protocol.prefixed_keys import BarKey, bars_read
 from gateway.rest.day_statistics import encode_prices
 from gateway.rest.rest_parts import (
     InstrumentKey,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gateway.protocol.instrument_numbers import InstrumentNumbers
-from gateway.stream.groups.group_board import GroupBoard
+from gateway.protocol.key_sets import InstrumentNumbers
+from gateway.stream.group_board import GroupBoard
 from gateway.stream.once_per_window import OncePerWindow
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.series import instrument_of, is_series

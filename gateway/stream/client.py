@@ -4,13 +4,14 @@ It writes nothing itself: whoever writes to the connection asks for the next fra
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from secrets import randbelow, token_hex
 from typing import Literal, Protocol
 
 from gateway.stream.commands import ClientCommands
 from gateway.stream.counters import Counters
-from gateway.stream.frames import heartbeat_frame, notice_frame
+from gateway.stream.delivery import Delivery
+from gateway.stream.frames import heartbeat_frame, message_frame
 from gateway.stream.lifetimes import Lifetime
 from tickthrottle_client.tick_v1 import CloseCode
 
@@ -32,14 +33,6 @@ Kind = Literal["websocket", "sse"]
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
-    """Who is at the other end of a connection."""
-
-    address: str = ""
-    kind: Kind = "websocket"
-
-
-@dataclass(frozen=True, slots=True)
 class Ending:
     """Why this side ends a connection. ``notice`` is sent first, if there is room.
 
@@ -58,10 +51,18 @@ class Ending:
 
 def restart_notice(reason: str) -> bytes:
     """Build the notice of a planned end; not all shall come back at once."""
-    return notice_frame("restart", randbelow(RECONNECT_WITHIN_MS), reason)
+    return _notice("restart", randbelow(RECONNECT_WITHIN_MS), reason)
 
 
-UNKNOWN = Peer()
+def closed_notice(reason: str) -> bytes:
+    """Build the notice of an end by an operator: not to come back at once."""
+    return _notice("closed", RETURN_AFTER_MS, reason)
+
+
+def _notice(code: str, after_ms: int, message: str) -> bytes:
+    return message_frame(
+        "notice", code=code, reconnect_after_ms=after_ms, message=message
+    )
 
 
 class Sender(Protocol):
@@ -91,61 +92,38 @@ class Sender(Protocol):
         """Close the connection, cut it if that does not help."""
 
 
+@dataclass(slots=True, eq=False)
 class Client:
     """Answers, the feed's status, snapshots, updates: in this order, to one client.
 
-    ``id`` names the connection, in its welcome, in logs and to operators.
-
-    Filled by its receiver and by the hub, drained by its one sender.
+    ``id`` names the connection, in its welcome, in logs and to operators. Times in
+    seconds are of a monotonic clock. Filled by its receiver and by the hub, drained by
+    its one sender.
     """
 
-    __slots__ = (
-        "_answers",
-        "_counters",
-        "_heartbeat_us",
-        "_room",
-        "_status",
-        "address",
-        "check_s",
-        "commands",
-        "connected_s",
-        "delivery",
-        "ending",
-        "id",
-        "kind",
-        "lifetime",
-        "sender",
-        "sent_s",
-    )
+    commands: ClientCommands
+    sender: Sender
+    lifetime: Lifetime
+    _counters: Counters
+    connected_s: float
+    kind: Kind = "websocket"
+    id: str = field(default_factory=lambda: f"c-{token_hex(4)}")
+    delivery: Delivery = field(init=False)
+    sent_s: float = field(init=False)
+    # When more than a heartbeat may be due.
+    check_s: float = field(init=False)
+    ending: Ending | None = None
+    # A list: most of the time there is none, and never more than a few.
+    _answers: list[bytes] = field(default_factory=list)
+    _room: asyncio.Event | None = None
+    _status: bytes | None = None
+    # The time of day when a heartbeat became due.
+    _heartbeat_us: int | None = None
 
-    def __init__(
-        self,
-        commands: ClientCommands,
-        sender: Sender,
-        lifetime: Lifetime,
-        counters: Counters,
-        now_s: float,
-        peer: Peer = UNKNOWN,
-    ) -> None:
-        self.id = f"c-{token_hex(4)}"
-        self.address = peer.address
-        self.kind = peer.kind
-        self.connected_s = now_s
-        self.commands = commands
-        self.delivery = commands.delivery
-        self.sender = sender
-        self.lifetime = lifetime
-        self.sent_s = now_s
-        # When more than a heartbeat may be due.
-        self.check_s = now_s
-        self._counters = counters
-        self.ending: Ending | None = None
-        # A list: most of the time there is none, and never more than a few.
-        self._answers: list[bytes] = []
-        self._room: asyncio.Event | None = None
-        self._status: bytes | None = None
-        # The time of day when a heartbeat became due.
-        self._heartbeat_us: int | None = None
+    def __post_init__(self) -> None:
+        """Expect nothing before something is asked for."""
+        self.delivery = self.commands.delivery
+        self.sent_s = self.check_s = self.connected_s
 
     def post(self, frame: bytes) -> None:
         """Send an answer. Wait for ``room`` before making the next one."""
@@ -238,12 +216,8 @@ class Client:
 
     def _has_words(self) -> bool:
         """Say whether there is anything to be sent beside data."""
-        return bool(
-            self._answers
-            or self._status is not None
-            or self._heartbeat_us is not None
-            or self.ending is not None
-        )
+        words = self._status, self._heartbeat_us, self.ending
+        return bool(self._answers) or words != (None, None, None)
 
     def _open_room(self) -> None:
         if self._room is not None:

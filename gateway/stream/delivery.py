@@ -72,65 +72,42 @@ class _Regrouped:
         self.renamed = before | renames
 
 
+@dataclass(slots=True, eq=False)
 class Delivery:
     """Knows what a client has to be sent, bounded by the keys it holds.
 
     For a client that watches everything the bound is the number of instruments.
-    Whatever is asked of it or done to it, it takes in what was published before.
+    ``keys`` are held, in order. Whatever is asked of it or done to it, it takes in what
+    was published before.
     """
 
-    __slots__ = (
-        "_board",
-        "_bounds",
-        "_counters",
-        "_followed",
-        "_gathered_window",
-        "_key_sets",
-        "_keys",
-        "_mailbox",
-        "_pace_ms",
-        "_regrouped",
-        "_sent_interval",
-        "_taken_in",
-        "_waiting",
-        "interval_ms",
-        "newest",
-    )
+    _board: Board
+    _bounds: Bounds
+    _counters: Counters
+    _key_sets: KeySets
+    newest: NewestUpdate
+    interval_ms: int = field(init=False)
+    # The number of the newest update that is in the mailbox, or was sent.
+    _taken_in: int = field(init=False)
+    # The instrument table by which its keys stand for instruments.
+    _followed: Instruments = field(init=False)
+    _regrouped: _Regrouped | None = None
+    # In order, as a tuple: a set of thirty is two thirds of what a client costs.
+    keys: tuple[str, ...] = ()
+    _mailbox: Mailbox = field(default_factory=Mailbox)
+    # Keys of a client that has seen more than this gateway, and how much.
+    _waiting: dict[str, Since] = field(default_factory=dict)
+    # Updates come no faster than this; 0: with every window.
+    _pace_ms: int = 0
+    _sent_interval: int = 0
+    # The newest window when it was last sent what the board held at that moment.
+    _gathered_window: int | None = None
 
-    def __init__(
-        self,
-        board: Board,
-        bounds: Bounds,
-        counters: Counters,
-        key_sets: KeySets,
-        newest: NewestUpdate,
-    ) -> None:
-        self._board = board
-        self.newest = newest
-        # The number of the newest update that is in the mailbox, or was sent.
-        self._taken_in = newest.number
-        self._bounds = bounds
-        self._counters = counters
-        self._key_sets = key_sets
-        # The instrument table by which its keys stand for instruments.
-        self._followed = key_sets.instruments
-        self._regrouped: _Regrouped | None = None
-        # In order, as a tuple: a set of thirty is two thirds of what a client costs.
-        self._keys: tuple[str, ...] = ()
-        self._mailbox = Mailbox()
-        # Keys of a client that has seen more than this gateway, and how much.
-        self._waiting: dict[str, Since] = {}
-        self.interval_ms = board.window_ms
-        # Updates come no faster than this; 0: with every window.
-        self._pace_ms = 0
-        self._sent_interval = 0
-        # The newest window when it was last sent what the board held at that moment.
-        self._gathered_window: int | None = None
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys that are held, in order."""
-        return self._keys
+    def __post_init__(self) -> None:
+        """Begin with what is published next."""
+        self.interval_ms = self._board.window_ms
+        self._taken_in = self.newest.number
+        self._followed = self._key_sets.instruments
 
     @property
     def instruments(self) -> Instruments:
@@ -162,7 +139,7 @@ class Delivery:
     def is_owed(self) -> bool:
         """Whether something is to be sent now: what may wait is not owed yet."""
         self.take_in()
-        self._mailbox.fold_some()
+        self._mailbox.rows.fold_some()
         is_filled = not self._mailbox.is_empty and self._is_due()
         return is_filled or self._regrouped is not None
 
@@ -172,7 +149,7 @@ class Delivery:
 
         Until then no update is owed. ``is_owed`` and ``next_frame`` do a part of it.
         """
-        return self._mailbox.is_folded
+        return self._mailbox.rows.is_folded
 
     def add(
         self, keys: Collection[str], since: Since | None, *, wants_snapshot: bool
@@ -188,19 +165,17 @@ class Delivery:
         if since is not None and is_ahead:
             self._waiting.update(dict.fromkeys(keys, since))
             self.newest.eager.add(self)
-        self._watch({*self._keys, *keys})
+        self._watch({*self.keys, *keys})
         if not wants_snapshot or not keys or is_ahead:
             return 0
-        stored = self._stored(keys, since)
-        self._mailbox.request_snapshot(stored, self._board.complete.offset)
-        return len(stored)
+        return self._request(keys, since)
 
     def drop(self, keys: Collection[str]) -> None:
         """Watch some keys no longer."""
         self.take_in()
         for key in keys:
             self._waiting.pop(key, None)
-        self._watch(set(self._keys).difference(keys))
+        self._watch(set(self.keys).difference(keys))
 
     def take_in(self) -> None:
         """Put what was published last into the mailbox, if it is not there yet.
@@ -249,10 +224,10 @@ class Delivery:
         """Send everything held anew: another epoch has begun."""
         self._taken_in = self.newest.number
         self._forget_waiting()
-        self._watch(self._keys)
-        if self._keys:
+        self._watch(self.keys)
+        if self.keys:
             self._mailbox.restart(
-                self._stored(self._keys, None), self._board.complete.offset
+                self._stored(self.keys, None), self._board.complete.offset
             )
 
     def next_frame(self) -> bytes | None:
@@ -263,10 +238,16 @@ class Delivery:
         was granted, all else at once.
         """
         self.take_in()
-        if self._regrouped is not None:
-            return self._members_frame()
+        regrouped, self._regrouped = self._regrouped, None
+        if regrouped is not None:
+            return frames.message_frame(
+                "members",
+                instruments=self.instruments.digest,
+                members=self.members_of(sorted(regrouped.changed & {*self.keys})),
+                renamed=regrouped.renamed,
+            )
         mailbox = self._mailbox
-        mailbox.fold_some()
+        mailbox.rows.fold_some()
         while not mailbox.is_empty and self._is_due():
             due = mailbox.take(self._bounds.snapshot_items)
             if isinstance(due, SnapshotPiece):
@@ -331,7 +312,7 @@ class Delivery:
     def _is_due(self) -> bool:
         if self._mailbox.is_snapshot_due:
             return True
-        if self._is_gathered() or not self._mailbox.is_folded:
+        if self._is_gathered() or not self._mailbox.rows.is_folded:
             return False
         begun, sent = self._interval(), self._sent_interval
         # A clock that was set back is no reason to wait for it.
@@ -359,21 +340,27 @@ class Delivery:
             return
         for key in ready:
             del self._waiting[key]
-        self._watch(self._keys)
+        self._watch(self.keys)
         for since in set(ready.values()):
             keys = [key for key in ready if ready[key] == since]
-            self._mailbox.request_snapshot(
-                self._stored(keys, since), self._board.complete.offset
-            )
+            self._request(keys, since)
+
+    def _request(self, keys: Collection[str], since: Since | None) -> int:
+        """Have what is stored for keys sent; return how much that is."""
+        stored = self._stored(keys, since)
+        self._mailbox.request_snapshot(stored, self._board.complete.offset)
+        return len(stored)
 
     def _stored(self, keys: Collection[str], since: Since | None) -> list[str]:
         """Return what ``keys`` stand for, as far as it is newer than ``since``."""
-        groups = self._stored_groups(keys, since)
+        names = self._board.groups.keys() if ALL_GROUPS in keys else keys
+        offset = since.offset if since else -1
+        groups = self._board.groups.newer(filter(is_group, names), offset)
         if ALL in keys:
-            changed = self._board.changed_since(since.offset if since else -1)
+            changed = self._board.changed_since(offset)
             return [*groups, *changed, *self._newer(filter(is_series, keys), since)]
         followed = [key for key in keys if has_members(key)]
-        isins = [key for key in keys if not has_members(key)] if followed else keys
+        isins = [key for key in keys if not has_members(key)]
         # Whoever left under another table may know other instruments by these keys.
         is_same = since is not None and since.instruments == self.instruments.digest
         members = self._key_sets.expand(followed)
@@ -382,13 +369,6 @@ class Delivery:
             *self._newer(members, since if is_same else None),
             *self._newer(isins, since),
         ]
-
-    def _stored_groups(self, keys: Collection[str], since: Since | None) -> list[str]:
-        names: Iterable[str] = filter(is_group, keys)
-        board = self._board.groups
-        if ALL_GROUPS in keys:
-            names = board.keys()
-        return board.newer(names, since.offset if since else -1)
 
     def _newer(self, isins: Iterable[str], since: Since | None) -> list[str]:
         return [
@@ -402,39 +382,31 @@ class Delivery:
         """Have the keys stand for the instruments that the newest table says."""
         key_sets = self._key_sets
         self._followed = key_sets.instruments
-        changed = key_sets.changed.intersection(self._keys)
+        changed = key_sets.changed.intersection(self.keys)
         if not changed:
             return
         renames = {k: n for k, n in key_sets.renames.items() if k in changed}
         self._waiting = {renames.get(k, k): s for k, s in self._waiting.items()}
         before = self._mailbox.key_set
-        self._watch({renames.get(key, key) for key in self._keys})
+        self._watch({renames.get(key, key) for key in self.keys})
         after = self._mailbox.key_set
         added = set(after.groups).difference(before.groups)
         if not after.is_everything:
             added |= set(after.isins).difference(before.isins)
         if added:
-            offset = self._board.complete.offset
-            self._mailbox.request_snapshot(self._stored(sorted(added), None), offset)
+            self._request(sorted(added), None)
         if self._regrouped is None:
             self._regrouped = _Regrouped()
         self._regrouped.take_in(changed, renames)
 
     def _watch(self, keys: Collection[str]) -> None:
-        self._keys = tuple(sorted(keys))
+        self.keys = tuple(sorted(keys))
         ready = set(keys).difference(self._waiting) if self._waiting else keys
         key_set = self._key_sets.move(self._mailbox.key_set, ready)
-        if key_set.keys == self._keys:
+        if key_set.keys == self.keys:
             # Two lists of thirty keys would be a tenth of what a client costs.
-            self._keys = key_set.keys
+            self.keys = key_set.keys
         self._mailbox.watch(key_set)
-
-    def _members_frame(self) -> bytes:
-        regrouped, self._regrouped = self._regrouped, None
-        assert regrouped is not None
-        held = sorted(regrouped.changed.intersection(self._keys))
-        members = self.members_of(held)
-        return frames.members_frame(self.instruments.digest, members, regrouped.renamed)
 
     def _snapshot_frame(self, piece: SnapshotPiece) -> bytes:
         """Build a piece, or take the one that was built for somebody else just now."""
@@ -478,5 +450,5 @@ class Delivery:
         """Return the newest figures of those names that are groups."""
         if not self._mailbox.key_set.groups:
             return []
-        found = map(self._board.groups.get, filter(is_group, names))
-        return [body for body in found if body is not None]
+        bodies = map(self._board.groups.get, filter(is_group, names))
+        return [body for body in bodies if body is not None]

@@ -9,9 +9,7 @@ from typing import Any
 
 import orjson
 
-from gateway.protocol.instrument_numbers import InstrumentNumbers
-from gateway.protocol.key_sets import KeySet
-from gateway.stream.bars.bar_update import BarPosition
+from gateway.protocol.key_sets import InstrumentNumbers, KeySet
 from gateway.stream.board import Position
 from gateway.stream.pending_rows import SharedRows
 from ingest.series import is_series
@@ -19,20 +17,16 @@ from throttle.contract.day_so_far import day_object
 from throttle.contract.group import encode_groups
 from throttle.contract.row_sums import UNCOUNTED
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
-from tickthrottle_client.tick_v1 import PROTOCOL
 
 
 def encode_row(body: bytes, sums: bytes, day: bytes = b"") -> bytes:
-    """Add to a row what it says of the trades that it stands for (``row_sums.py``).
-
-    And the day so far, if there is one (``day_so_far.py``).
-    """
+    """Add a row's sums of its trades (``row_sums.py``), and its day so far, if any."""
     end = b',"day":%b}' % day_object(day) if day else b"}"
     if b"," not in sums:
         return b'%b,"trades":%b%b' % (body[:-1], sums, end)
     trades, volume, value, high, low = sums.split(b",")
-    said = b'%b,"trades":%b,"volume":%b,"value":%b' % (body[:-1], trades, volume, value)
-    return b'%b,"high":%b,"low":%b%b' % (said, high, low, end) if high else said + end
+    row = b'%b,"trades":%b,"volume":%b,"value":%b' % (body[:-1], trades, volume, value)
+    return b'%b,"high":%b,"low":%b%b' % (row, high, low, end) if high else row + end
 
 
 class Update:
@@ -43,20 +37,6 @@ class Update:
     (``once_per_window.py``). Clients with equal key sets get the same bytes object.
     """
 
-    __slots__ = (
-        "_frames",
-        "_head",
-        "_instruments",
-        "_numbers",
-        "_rows",
-        "groups",
-        "offset",
-        "position",
-        "rows",
-        "shared_rows",
-        "windows",
-    )
-
     def __init__(
         self,
         position: Position,
@@ -66,7 +46,6 @@ class Update:
         groups: Mapping[str, bytes] | None = None,
     ) -> None:
         self.position = position
-        self.offset = position.offset
         self.windows = windows
         self.rows = {row.isin: row for row in rows}
         # Who watches everything watches no series.
@@ -86,10 +65,6 @@ class Update:
         self._rows = list(map(encoded.get, range(len(numbers))))
         self._head = _update_head(position, windows)
         self._frames: dict[KeySet, bytes | None] = {}
-
-    def touches(self, key_set: KeySet) -> bool:
-        """Say whether the update holds anything for ``key_set``."""
-        return self.count(key_set) > 0
 
     def names(self, key_set: KeySet) -> Iterable[str]:
         """Return the instruments and groups of ``key_set`` that changed."""
@@ -117,20 +92,14 @@ class Update:
     def _build(self, key_set: KeySet) -> bytes | None:
         rows = self._pick(key_set)
         if key_set.is_everything:
-            rows = self._all() + rows
+            numbers = map(self._numbers.__getitem__, sorted(self._instruments))
+            rows = [*filter(None, map(self._rows.__getitem__, numbers)), *rows]
         groups = [self.groups[key] for key in key_set.pick_groups(self.groups)]
         return _with_data(self._head, groups, rows) if rows or groups else None
 
-    def _all(self) -> list[bytes]:
-        numbers, rows = self._numbers, self._rows
-        found = (rows[numbers[isin]] for isin in sorted(self._instruments))
-        return [row for row in found if row is not None]
-
     def _pick(self, key_set: KeySet) -> list[bytes]:
         # Instruments may have been numbered since.
-        missing = len(self._numbers) - len(self._rows)
-        if missing:
-            self._rows += [None] * missing
+        self._rows += [None] * (len(self._numbers) - len(self._rows))
         return key_set.pick(self._rows)
 
 
@@ -195,92 +164,12 @@ def list_object(position: Position, bodies: list[bytes]) -> bytes:
     )
 
 
-def welcome_frame(
-    connection: str,
-    epoch: str | None,
-    window_ms: int,
-    heartbeat_ms: int,
-    server_time_us: int,
-    limits: Mapping[str, float],
-    market: str | None = None,
+def message_frame(
+    kind: str, message_id: int | str | None = None, **fields: Any
 ) -> bytes:
-    """Build the first frame of a connection. ``market`` is the one that is served."""
-    only = {} if market is None else {"market": market}
-    return orjson.dumps(
-        {
-            "type": "welcome",
-            "protocol": PROTOCOL,
-            "connection": connection,
-            "epoch": epoch,
-            "window_ms": window_ms,
-            "heartbeat_ms": heartbeat_ms,
-            "server_time": server_time_us,
-            "limits": limits,
-            **only,
-        }
-    )
-
-
-def ack_frame(
-    message_id: int | str | None,
-    op: str,
-    accepted: Iterable[str],
-    rejected: Iterable[Mapping[str, str]],
-    count: int,
-    **granted: Any,
-) -> bytes:
-    """Build the answer to subscribe, unsubscribe or list; ``count`` is keys held."""
-    return orjson.dumps(
-        {
-            "type": "ack",
-            **_echo(message_id),
-            "op": op,
-            "accepted": list(accepted),
-            "rejected": list(rejected),
-            "count": count,
-            **granted,
-        }
-    )
-
-
-def members_frame(
-    instruments: str, members: Mapping[str, Sequence[str]], renamed: Mapping[str, str]
-) -> bytes:
-    """Build what tells a client that some of its keys stand for other instruments now.
-
-    ``instruments`` names the table, ``members`` has the instruments of each such key,
-    by its name of now; ``renamed`` is old to new.
-    """
-    return orjson.dumps(
-        {
-            "type": "members",
-            "instruments": instruments,
-            "members": members,
-            "renamed": renamed,
-        }
-    )
-
-
-def error_frame(
-    code: str, message: str, message_id: int | str | None = None, **further: Any
-) -> bytes:
-    """Build an error; the connection stays open."""
-    return orjson.dumps(
-        {
-            "type": "error",
-            **_echo(message_id),
-            "code": code,
-            "message": message,
-            **further,
-        }
-    )
-
-
-def pong_frame(message_id: int | str | None, server_time_us: int) -> bytes:
-    """Build the answer to a ping."""
-    return orjson.dumps(
-        {"type": "pong", **_echo(message_id), "server_time": server_time_us}
-    )
+    """Build a frame that is no data; one that answers a message has its id."""
+    echo = {} if message_id is None else {"id": message_id}
+    return orjson.dumps({"type": kind, **echo, **fields})
 
 
 def heartbeat_frame(position: Position, server_time_us: int) -> bytes:
@@ -293,51 +182,8 @@ def heartbeat_frame(position: Position, server_time_us: int) -> bytes:
 
 def status_frame(feed: str, since_window: int | None, message: str) -> bytes:
     """Say whether windows are arriving (``live``), or not (``stale``, ``starting``)."""
-    return orjson.dumps(
-        {
-            "type": "status",
-            "feed": feed,
-            "since_window": since_window,
-            "message": message,
-        }
-    )
-
-
-def notice_frame(code: str, reconnect_after_ms: int, message: str) -> bytes:
-    """Announce a planned close."""
-    return orjson.dumps(
-        {
-            "type": "notice",
-            "code": code,
-            "reconnect_after_ms": reconnect_after_ms,
-            "message": message,
-        }
-    )
-
-
-EVENT_END = b"\n\n"
-"""What follows a frame in an event stream."""
-
-
-def event_start(
-    position: Position | None,
-    retry_ms: int | None,
-    bars: BarPosition | None = None,
-) -> bytes:
-    """Return what precedes a frame in an event stream (HTML standard, 9.2.5 and 9.2.6).
-
-    The event's id is what ``Last-Event-ID`` brings back: epoch, colon, offset; of who
-    watches bars, a slash and the same of them behind it.
-    """
-    place = b""
-    if position is not None and position.epoch is not None:
-        place = b"%b:%d" % (position.epoch.encode(), position.offset)
-    if bars is not None and bars.epoch is not None:
-        place += b"/%b:%d" % (bars.epoch.encode(), bars.sequence)
-    if place:
-        place = b"id: %b\n" % place
-    retry = b"" if retry_ms is None else b"retry: %d\n" % retry_ms
-    return b"%b%bdata: " % (place, retry)
+    status = {"feed": feed, "since_window": since_window, "message": message}
+    return message_frame("status", **status)
 
 
 def _update_head(position: Position, windows: int) -> bytes:
@@ -359,7 +205,3 @@ def _encode_position(position: Position) -> bytes:
         position.offset,
         orjson.dumps(position.window),
     )
-
-
-def _echo(message_id: int | str | None) -> dict[str, int | str]:
-    return {} if message_id is None else {"id": message_id}

@@ -19,30 +19,29 @@ from gateway.admission.work import ROWS_A_STREAM, WorkBudget, WorkRefused
 from gateway.protocol.key_sets import KeySets
 from gateway.protocol.market_instruments import MarketInstruments
 from gateway.settings import GatewaySettings
-from gateway.stream.bars.bar_desk import BarDesk
+from gateway.stream.bars.bar_delivery import BarDesk
 from gateway.stream.board import Board
 from gateway.stream.client import (
-    RETURN_AFTER_MS,
-    UNKNOWN,
     Client,
     Ending,
-    Peer,
+    Kind,
     Sender,
+    closed_notice,
     restart_notice,
 )
 from gateway.stream.close_log import CloseLog
-from gateway.stream.commands import ClientCommands
+from gateway.stream.commands import ClientCommands, Shared
 from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery, NewestUpdate
-from gateway.stream.frames import Update, notice_frame, welcome_frame
+from gateway.stream.frames import Update, message_frame
 from gateway.stream.lifetimes import Lifetime
 from gateway.stream.paced_source import PacedSources
 from gateway.stream.timer_wheel import TimerWheel
-from gateway.stream.trades.trade_desk import TradeDesk
+from gateway.stream.trade_delivery import TradeDesk
 from gateway.stream.window_timings import WindowTimings
 from ingest.instrument_table.known_instruments import Instruments
 from throttle.contract.snapshot import WindowSnapshot
-from tickthrottle_client.tick_v1 import CloseCode
+from tickthrottle_client.tick_v1 import PROTOCOL, CloseCode
 
 SLICE_S = 0.005
 """Clients are served for this long before the event loop may do something else."""
@@ -107,9 +106,16 @@ class Hub:
         self._newest = NewestUpdate()
         self.paces = PacedSources(board, self._newest)
         self.trade_desk = TradeDesk(counters)
-        self.bar_desk = BarDesk(counters)
-        self.bar_desk.window_ms = lambda: board.window_ms
-        self.bar_desk.instruments = lambda: len(board)
+        self.bar_desk = BarDesk(counters, lambda: board.window_ms, lambda: len(board))
+        self._shared = Shared(
+            settings,
+            counters,
+            tokens,
+            self.work,
+            self.paces,
+            self.bar_desk,
+            self.trade_desk,
+        )
         self._heartbeat_s = settings.heartbeat_ms / 1_000
         self._tick_s = min(0.5, _shortest_s(settings, bounds) / 10)
         self._timers: TimerWheel[Client] = TimerWheel(self._tick_s, time.monotonic())
@@ -169,12 +175,14 @@ class Hub:
         The process is late. Newcomers from elsewhere come in meanwhile.
         """
         now_s = time.monotonic()
-        addresses = {client.address for client in self._clients}
+        addresses = {client.commands.address for client in self._clients}
         heaviest = self.work.heaviest(addresses, now_s)
         if heaviest is None:
             return
         self._shedding_until_s = now_s + SHEDDING_S
-        causes = [c for c in self._clients if c.address == heaviest][:SHED_AT_ONCE]
+        causes = [c for c in self._clients if c.commands.address == heaviest][
+            :SHED_AT_ONCE
+        ]
         for client in causes:
             self.counters.clients_shed += 1
             self.end(client, CloseCode.OVERLOADED, "your address asks for too much")
@@ -196,37 +204,16 @@ class Hub:
         """Return the client with this id, None if it is not connected."""
         return next((c for c in self._clients if c.id == client_id), None)
 
-    def join(self, sender: Sender, now_s: float, peer: Peer = UNKNOWN) -> Client:
+    def join(
+        self, sender: Sender, now_s: float, address: str = "", kind: Kind = "websocket"
+    ) -> Client:
         """Add a client; it hears the feed's status if that is not the usual one."""
-        settings = self.settings
+        bounds, counters = self.bounds, self.counters
         # Those who came together shall not all go together.
-        most_s = self.bounds.max_stream_s * uniform(0.9, 1)
-        client = Client(
-            ClientCommands(
-                Delivery(
-                    self.board,
-                    self.bounds,
-                    self.counters,
-                    self._key_sets,
-                    self._newest,
-                ),
-                settings,
-                self.counters,
-                now_s,
-                self.tokens,
-                self.bar_desk,
-                sender,
-                self.work,
-                self.paces,
-                peer.address,
-                self.trade_desk,
-            ),
-            sender,
-            Lifetime(now_s, self.bounds, most_s),
-            self.counters,
-            now_s,
-            peer,
-        )
+        lifetime = Lifetime(now_s, bounds, bounds.max_stream_s * uniform(0.9, 1))
+        delivery = Delivery(self.board, bounds, counters, self._key_sets, self._newest)
+        commands = ClientCommands(delivery, self._shared, sender.wake, now_s, address)
+        client = Client(commands, sender, lifetime, counters, now_s, kind)
         if self._status is not None:
             client.announce(self._status)
         self._clients[client] = None
@@ -236,36 +223,33 @@ class Hub:
     def welcome(self, client: Client, now_us: int) -> bytes:
         """Build a client's first frame. ``now_us`` is the time of day."""
         settings = self.settings
-        return welcome_frame(
-            client.id,
-            self.board.position.epoch,
-            self.board.window_ms,
-            settings.heartbeat_ms,
-            now_us,
-            {
+        market = settings.served_market
+        return message_frame(
+            "welcome",
+            protocol=PROTOCOL,
+            connection=client.id,
+            epoch=self.board.position.epoch,
+            window_ms=self.board.window_ms,
+            heartbeat_ms=settings.heartbeat_ms,
+            server_time=now_us,
+            limits={
                 "keys": settings.max_keys,
                 "messages_per_second": settings.messages_per_second,
                 "message_bytes": MAX_MESSAGE_BYTES,
             },
-            settings.served_market,
+            **({} if market is None else {"market": market}),
         )
 
     def leave(self, client: Client) -> None:
         """Forget a client."""
         if client in self._clients:
             del self._clients[client]
-            client.delivery.close()
-            if client.commands.bars is not None:
-                client.commands.bars.close()
-            if client.commands.trades is not None:
-                client.commands.trades.close()
+            client.commands.close()
 
     def end(self, client: Client, code: CloseCode, reason: str) -> None:
         """Close a client's connection."""
         notice = restart_notice(reason) if code == CloseCode.RESTART else None
-        self._note_end(client, code, reason)
-        self.leave(client)
-        client.end(Ending(code, reason, notice))
+        self._end(client, Ending(code, reason, notice))
 
     def dismiss(self, client: Client) -> None:
         """Close a client's connection because an operator says so.
@@ -273,11 +257,9 @@ class Hub:
         It is told to come back, but not at once.
         """
         reason = "closed by the operator"
-        notice = notice_frame("closed", RETURN_AFTER_MS, reason)
         self.counters.clients_operator_closed += 1
-        self._note_end(client, CloseCode.TOO_MANY_MESSAGES, reason)
-        self.leave(client)
-        client.end(Ending(CloseCode.TOO_MANY_MESSAGES, reason, notice))
+        notice = closed_notice(reason)
+        self._end(client, Ending(CloseCode.TOO_MANY_MESSAGES, reason, notice))
 
     def publish(
         self,
@@ -293,9 +275,7 @@ class Hub:
         if snapshot is not None:
             self.timings.begin(snapshot, len(self._clients))
         self.counters.updates_published += 1
-        # There is one place: whose turn has not come yet takes in what was there.
-        for client in self._due:
-            client.delivery.take_in()
+        self._take_in()
         if now_ms is not None:
             self.board.clock_ms = now_ms
         self._newest.put(update)
@@ -310,9 +290,7 @@ class Hub:
 
     def change_instruments(self, instruments: Instruments) -> None:
         """Take in another instrument table; clients hear of keys that it changes."""
-        # There is one place: whose turn has not come yet follows the one before.
-        for client in self._due:
-            client.delivery.take_in()
+        self._take_in()
         self._key_sets.change_instruments(instruments)
         self._serve_all()
 
@@ -361,10 +339,14 @@ class Hub:
         """Show what tokens with an interval allow from now; say if that is news."""
         has_news = False
         for source in self.paces.due(now_ms):
-            for client in self._due:
-                client.delivery.take_in()
+            self._take_in()
             has_news = source.open(now_ms) or has_news
         return has_news
+
+    def _take_in(self) -> None:
+        """Have those whose turn has not come take in what is replaced now."""
+        for client in self._due:
+            client.delivery.take_in()
 
     def _look_after(self, client: Client, now_s: float) -> None:
         slow_close_s = self.bounds.slow_close_s
@@ -435,15 +417,15 @@ class Hub:
 
     def _drop(self, client: Client) -> None:
         """End a client after a fault of ours, which shall cost nobody else anything."""
-        ending = Ending(CloseCode.INTERNAL, "internal error")
-        self._note_end(client, ending.code, ending.reason)
-        self.leave(client)
         with suppress(Exception):
-            client.end(ending)
+            self._end(client, Ending(CloseCode.INTERNAL, "internal error"))
 
-    def _note_end(self, client: Client, code: CloseCode, reason: str) -> None:
+    def _end(self, client: Client, ending: Ending) -> None:
         if client in self._clients:
+            code, reason = ending.code, ending.reason
             self.close_log.by_us(client.id, code, reason, time.monotonic())
+        self.leave(client)
+        client.end(ending)
 
 
 def _shortest_s(settings: GatewaySettings, bounds: Bounds) -> float:

@@ -7,7 +7,7 @@ newest.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from gateway.protocol.key_sets import NOTHING, KeySet
@@ -39,6 +39,7 @@ class Merged:
     windows: int
 
 
+@dataclass(slots=True, eq=False)
 class Mailbox:
     """Fills with ``offer`` and ``request_snapshot``, drains with ``take``.
 
@@ -47,51 +48,38 @@ class Mailbox:
     finished are finished together. A client that keeps up gets the update it was
     offered, which it shares with all others; nothing is copied for it.
     ``resume_offset`` is the one up to which the client has everything, while the
-    mailbox is not empty.
+    mailbox is not empty. ``rows`` are to be sent in an update, and have to be folded.
     """
 
-    __slots__ = (
-        "_rows",
-        "_unsent",
-        "_update",
-        "_windows",
-        "is_snapshot_due",
-        "key_set",
-        "resume_offset",
-    )
-
-    def __init__(self) -> None:
-        self.key_set = NOTHING
-        self._update: Update | None = None
-        self._rows = PendingRows()
-        self._windows = 0
-        self._unsent: dict[str, None] = {}
-        self.is_snapshot_due = False
-        self.resume_offset = 0
+    key_set: KeySet = NOTHING
+    rows: PendingRows = field(default_factory=PendingRows)
+    is_snapshot_due: bool = False
+    resume_offset: int = 0
+    _update: Update | None = None
+    _windows: int = 0
+    _unsent: dict[str, None] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
         """Nothing is left to send, so the client has everything up to now."""
         return self._update is None and not (
-            self._windows or self._rows.by_name or self.is_snapshot_due
+            self._windows or self.rows.by_name or self.is_snapshot_due
         )
 
     @property
     def pending(self) -> int:
         """How many instruments and groups are left to send."""
-        count = len(self._unsent) + len(self._rows.by_name)
-        return (
-            count if self._update is None else count + self._update.count(self.key_set)
-        )
+        count = len(self._unsent) + len(self.rows.by_name)
+        return count + (self._update.count(self.key_set) if self._update else 0)
 
     def watch(self, key_set: KeySet) -> None:
         """Change what the client watches; what it no longer watches is not sent."""
         self._spill()
         self.key_set = key_set
-        if self._unsent or self._rows.by_name:
-            watched = key_set.watched({*self._unsent, *self._rows.by_name})
+        if self._unsent or self.rows.by_name:
+            watched = key_set.watched({*self._unsent, *self.rows.by_name})
             self._unsent = {name: None for name in self._unsent if name in watched}
-            self._rows.retain(watched)
+            self.rows.retain(watched)
 
     def request_snapshot(self, names: Iterable[str], offset: int) -> None:
         """Have instruments and groups sent in a snapshot, empty if there are none.
@@ -104,41 +92,27 @@ class Mailbox:
         self.is_snapshot_due = True
         for name in names:
             self._unsent[name] = None
-            self._rows.by_name.pop(name, None)
+            self.rows.by_name.pop(name, None)
 
     def restart(self, names: Iterable[str], offset: int) -> None:
         """Forget what is pending and have ``names`` sent: another epoch has begun."""
-        self._update = None
-        self._rows.take()
-        self._windows = 0
-        self._unsent = {}
+        self._update, self._windows, self._unsent = None, 0, {}
+        self.rows.take()
         self.is_snapshot_due = False
         self.request_snapshot(names, offset)
 
-    def offer(self, update: Update) -> bool:
-        """Take in an update already on the board; True if there is news for the client.
+    def offer(self, update: Update) -> None:
+        """Take in an update already on the board.
 
         An instrument still to be sent in a snapshot is left to it: the snapshot will
         read the value of this update or a newer one.
         """
-        is_touched = update.touches(self.key_set)
-        if self.is_empty:
-            if is_touched:
-                self._update = update
-                self.resume_offset = update.offset - update.windows
-            return is_touched
-        self._spill()
-        self._add(update)
-        return is_touched
-
-    @property
-    def is_folded(self) -> bool:
-        """Whether the sums of what is pending are worked out."""
-        return self._rows.is_folded
-
-    def fold_some(self) -> None:
-        """Work out some of the sums of what is pending."""
-        self._rows.fold_some()
+        if not self.is_empty:
+            self._spill()
+            self._add(update)
+        elif update.count(self.key_set):
+            self._update = update
+            self.resume_offset = update.position.offset - update.windows
 
     def take(self, limit: int) -> SnapshotPiece | Update | Merged | None:
         """Return what to send next, None if there is nothing.
@@ -154,12 +128,12 @@ class Mailbox:
         update, self._update = self._update, None
         if update is not None:
             return update
-        merged, self._windows = Merged(self._rows.take(), self._windows), 0
+        merged, self._windows = Merged(self.rows.take(), self._windows), 0
         return merged if merged.rows else None
 
     def _spill(self) -> None:
-        if self._update is not None:
-            update, self._update = self._update, None
+        update, self._update = self._update, None
+        if update is not None:
             self._add(update)
 
     def _add(self, update: Update) -> None:
@@ -167,4 +141,4 @@ class Mailbox:
         names = update.names(self.key_set)
         if self._unsent:
             names = [name for name in names if name not in self._unsent]
-        self._rows.add(update.shared_rows, names)
+        self.rows.add(update.shared_rows, names)

@@ -1,4 +1,4 @@
-"""Sends a client's frames through an ``await``: for any ASGI server, and for SSE.
+"""Sends a client's frames through an ``await``: as server-sent events.
 
 What cannot be had this way: room before a frame is built (one frame may grow old while
 it waits), and a word to a peer that has stopped reading.

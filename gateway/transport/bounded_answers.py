@@ -126,9 +126,6 @@ class BoundedAnswers:
             async with asyncio.timeout(self._patience_s):
                 await send(message)
         except TimeoutError:
-            connection = connection_of(scope)
-            if connection is None:
-                raise
             # What else the application sends, uvicorn throws away.
             self._counters.answers_cut += 1
-            connection.abort()
+            connection_of(scope).abort()

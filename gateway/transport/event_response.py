@@ -19,9 +19,6 @@ HEADERS = (
 def ended_at_shutdown(scope: Scope, end: Callable[[], None]) -> Iterator[None]:
     """Have ``end`` called within the block at a planned stop of the server."""
     connection = connection_of(scope)
-    if connection is None:
-        yield
-        return
     connection.on_shutdown = end
     try:
         yield

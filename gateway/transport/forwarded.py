@@ -47,10 +47,8 @@ class ForwardedClients:
         """Wait; say whether the connection has ended meanwhile."""
         plain = self._guard.plain
         self._guard.counters.connections_read_late += 1
-        connection = connection_of(scope) or stream_of(scope)
-        if connection is None:
-            await asyncio.sleep(LATE_S)
-            return False
+        is_stream = scope["type"] == "websocket"
+        connection = stream_of(scope) if is_stream else connection_of(scope)
         plain.put_off(connection.transport)
         await asyncio.sleep(LATE_S)
         plain.answer(connection.transport)

@@ -25,14 +25,13 @@ from gateway.http.problems import problem
 from gateway.protocol.messages import (
     MOST_LAST,
     BadMessage,
-    BarsSince,
+    BarPosition,
     Since,
     Subscribe,
     split_list,
 )
-from gateway.stream.client import Client, Ending, Peer
+from gateway.stream.client import Client, Ending
 from gateway.stream.close_log import GONE
-from gateway.stream.frames import EVENT_END, event_start
 from gateway.stream.hub import Hub
 from gateway.transport.asgi_sender import AwaitingSender, Close, Write, until_one_ends
 from gateway.transport.event_response import HEADERS, ended_at_shutdown, until_gone
@@ -103,13 +102,14 @@ def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
         # The permit reads the ticket: it is here for the document.
         grant = permit(request).grant
         last_event = headers.get("last-event-id", last_event_id)
+        since, bars_since = read_event_id(last_event)
         command = Subscribe(
             None,
             split_list(keys),
-            since=read_since(last_event),
+            since=since,
             min_interval_ms=min_interval_ms,
             last=last,
-            bars_since=read_bars_since(last_event),
+            bars_since=bars_since,
         )
         if not command.keys:
             return problem(400, "bad_request", "keys: at least one key")
@@ -118,20 +118,13 @@ def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
     return router
 
 
-def read_since(last_event: str | None) -> Since | None:
-    """Return the position an event's id stands for, None if it is none."""
-    match = _LAST_EVENT.fullmatch(last_event or "")
-    if match is None or match[1] is None:
-        return None
-    return Since(match[1], int(match[2]))
-
-
-def read_bars_since(last_event: str | None) -> BarsSince | None:
-    """Return the position of bars an event's id stands for, None if it has none."""
-    match = _LAST_EVENT.fullmatch(last_event or "")
-    if match is None or match[3] is None:
-        return None
-    return BarsSince(match[3], int(match[4]))
+def read_event_id(event_id: str | None) -> tuple[Since | None, BarPosition | None]:
+    """Return the positions that an event's id stands for, None where it has none."""
+    match = _LAST_EVENT.fullmatch(event_id or "")
+    if match is None:
+        return None, None
+    since = None if match[1] is None else Since(match[1], int(match[2]))
+    return since, None if match[3] is None else BarPosition(match[3], int(match[4]))
 
 
 class EventStream(Response):
@@ -151,20 +144,18 @@ class EventStream(Response):
             response = problem(503, "overloaded", refusal)
             await response(scope, receive, send)
             return
-        connection = connection_of(scope)
-        if connection is not None:
-            connection.become_stream()
+        connection_of(scope).become_stream()
         try:
-            await self._stream(scope, receive, send, Peer(address, "sse"))
+            await self._stream(scope, receive, send, address)
         finally:
             hub.exit(address)
 
     async def _stream(
-        self, scope: Scope, receive: Receive, send: Send, peer: Peer
+        self, scope: Scope, receive: Receive, send: Send, address: str
     ) -> None:
         hub = self._hub
         sender = AwaitingSender(hub.bounds.slow_close_s)
-        client = hub.join(sender, time.monotonic(), peer)
+        client = hub.join(sender, time.monotonic(), address, "sse")
         try:
             client.post(hub.welcome(client, time.time_ns() // 1_000))
             client.commands.admit(
@@ -182,9 +173,8 @@ class EventStream(Response):
                     sender.run(client, *_writers(client, sender, send)),
                     until_gone(receive),
                 )
-                connection = connection_of(scope)
-                if connection is not None and sender.is_stuck(time.monotonic()):
-                    connection.abort()
+                if sender.is_stuck(time.monotonic()):
+                    connection_of(scope).abort()
                     await until_gone(receive)
         except WorkRefused as refused:
             hub.counters.work_refused += 1
@@ -205,21 +195,16 @@ def _writers(client: Client, sender: AwaitingSender, send: Send) -> tuple[Write,
     """Return how a frame is sent and how the response ends."""
 
     async def write(frame: bytes) -> None:
-        retry_ms = None
+        start = b"%bdata: " % _event_id(client)
         if frame.startswith(b'{"type":"notice"'):
             retry_ms = orjson.loads(frame)["reconnect_after_ms"]
-        bars = client.commands.bars
-        start = event_start(
-            client.delivery.resume_position(),
-            retry_ms,
-            None if bars is None else bars.resume_position,
-        )
+            start = b"retry: %d\n%b" % (retry_ms, start)
         # The frame itself is shared with others: nothing of it is copied but a piece.
         for at in range(0, len(frame), CHUNK_BYTES):
             chunk = start + frame[at : at + CHUNK_BYTES]
             start = b""
             if at + CHUNK_BYTES >= len(frame):
-                chunk += EVENT_END
+                chunk += b"\n\n"
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
             sender.progress()
 
@@ -227,3 +212,18 @@ def _writers(client: Client, sender: AwaitingSender, send: Send) -> tuple[Write,
         await send({"type": "http.response.body", "body": b""})
 
     return write, close
+
+
+def _event_id(client: Client) -> bytes:
+    """Return the line with what ``Last-Event-ID`` brings back, empty if nothing.
+
+    Epoch, colon, offset; of who watches bars, a slash and the same of them behind it.
+    """
+    place, bars = b"", client.commands.bars
+    here = client.delivery.resume_position()
+    if here is not None and here.epoch is not None:
+        place = b"%b:%d" % (here.epoch.encode(), here.offset)
+    bars_here = None if bars is None else bars.resume_position
+    if bars_here is not None and bars_here.epoch is not None:
+        place += b"/%b:%d" % (bars_here.epoch.encode(), bars_here.sequence)
+    return b"id: %b\n" % place if place else b""

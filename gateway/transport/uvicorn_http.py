@@ -235,26 +235,15 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self.url.isascii() or not may_upgrade(headers):
             self._refuse(400)
             return
-        kind: Any = self.ws_protocol_class
-        if issubclass(kind, StreamProtocol):
-            self._become(kind, headers)
-        else:
-            super().handle_websocket_upgrade()
-            self.guard.plain.leave(self.transport)
-        self._let_go()
-
-    def _become(
-        self, kind: type[StreamProtocol], headers: Sequence[tuple[bytes, bytes]]
-    ) -> None:
-        """Go on as a stream, which need not read the request a second time."""
+        # The stream need not read the request a second time.
         self.connections.discard(self)
-        protocol = kind(self.config, self.server_state, self.app_state)
-        protocol.plain = self.guard.plain
-        protocol.refusals = self.guard.refusals
+        protocol = StreamProtocol(self.config, self.server_state, self.app_state)
+        protocol.plain, protocol.refusals = self.guard.plain, self.guard.refusals
         protocol.charged = self._charged(headers)
         protocol.connection_made(self.transport)
         self.transport.set_protocol(protocol)
         protocol.begin(self.scope["method"], self.url.decode("ascii"), headers)
+        self._let_go()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, or too long a head."""
@@ -390,10 +379,10 @@ def create_protocol(guard: Guard) -> type[GuardedProtocol]:
     return type("Guarded", (GuardedProtocol,), {"guard": guard})
 
 
-def connection_of(scope: MutableMapping[str, Any]) -> GuardedProtocol | None:
-    """Return the request's connection, None under another server."""
-    connection = scope.get("extensions", {}).get(EXTENSION)
-    return connection if isinstance(connection, GuardedProtocol) else None
+def connection_of(scope: MutableMapping[str, Any]) -> GuardedProtocol:
+    """Return the request's connection."""
+    connection: GuardedProtocol = scope["extensions"][EXTENSION]
+    return connection
 
 
 def cut_at_stop(app: ASGIApp) -> ASGIApp:
@@ -406,10 +395,7 @@ def cut_at_stop(app: ASGIApp) -> ASGIApp:
         try:
             await app(scope, receive, send)
         except CancelledError:
-            connection = connection_of(scope)
-            if connection is None:
-                raise
-            connection.give_up()
+            connection_of(scope).give_up()
 
     def serve(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         # What is around a stream costs memory for as long as it lasts.

@@ -3,7 +3,7 @@
 ASGI's ``send`` takes a frame before there is room for it, encodes its text once more
 for every client, costs a task for each of them, and offers no way to end a connection
 whose peer has stopped reading. The application finds this object in the connection's
-scope; under any other server it uses ASGI.
+scope.
 """
 
 import asyncio
@@ -116,14 +116,14 @@ class _Gate:
 class StreamProtocol(WebSocketsSansIOProtocol):
     """A connection, and the sender of its client."""
 
-    plain: PlainConnections[asyncio.Transport] | None = None
+    plain: PlainConnections[asyncio.Transport]
     """Where the connection counts until it is a client's."""
 
-    refusals: Budgets | None = None
+    refusals: Budgets
     """Charged if the client gets no stream, or loses it by its own fault."""
 
     charged: str | None = None
-    """The client's address."""
+    """The client's address, None where a proxy does not say it."""
 
     # The second in which small frames were counted, and how many.
     _small_frames: tuple[int, int] = (0, 0)
@@ -178,8 +178,7 @@ class StreamProtocol(WebSocketsSansIOProtocol):
 
     def attach(self, client: Client, patience_s: float) -> None:
         """Send this client's frames from now on."""
-        if self.plain is not None:
-            self.plain.leave(self.transport)
+        self.plain.leave(self.transport)
         self._client = client
         self._patience_s = patience_s
         self._compresses = takes_shared_frames(self.conn)
@@ -295,8 +294,7 @@ class StreamProtocol(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Let the receiver go, which may be waiting for answers to be sent."""
         super().connection_lost(exc)
-        if self.plain is not None:
-            self.plain.leave(self.transport)
+        self.plain.leave(self.transport)
         code, _ = self.protocol_end or (0, "")
         if code == _PROTOCOL_ERROR or is_final(code):
             self._note_refusal()
@@ -307,7 +305,7 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         self.conn.parser.close()
 
     def _note_refusal(self) -> None:
-        if self.refusals is not None and self.charged is not None:
+        if self.charged is not None:
             self.refusals.take(self.charged, time.monotonic())
 
     def pause_writing(self) -> None:
@@ -430,7 +428,7 @@ def _plain_descriptor(transport: asyncio.Transport) -> int | None:
     return None if descriptor is None else int(descriptor.fileno())
 
 
-def stream_of(scope: MutableMapping[str, Any]) -> StreamProtocol | None:
-    """Return the connection's protocol object, None under another server."""
-    stream = scope.get("extensions", {}).get(EXTENSION)
-    return stream if isinstance(stream, StreamProtocol) else None
+def stream_of(scope: MutableMapping[str, Any]) -> StreamProtocol:
+    """Return the connection's protocol object."""
+    stream: StreamProtocol = scope["extensions"][EXTENSION]
+    return stream

@@ -7,9 +7,7 @@ from typing import Any
 
 import structlog
 from starlette.datastructures import Headers, QueryParams
-from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
-from uvicorn.protocols.utils import ClientDisconnected
 
 from gateway.admission.addresses import address_of
 from gateway.admission.work import WorkRefused
@@ -22,12 +20,10 @@ from gateway.protocol.messages import (
     is_last,
     split_list,
 )
-from gateway.stream import frames
-from gateway.stream.client import Client, Ending, Peer
-from gateway.stream.close_log import GONE
-from gateway.stream.commands import put_off_frame
+from gateway.stream.client import Client, Ending
+from gateway.stream.commands import put_off_frame, refusal_frame
+from gateway.stream.frames import message_frame
 from gateway.stream.hub import Hub
-from gateway.transport.asgi_sender import AwaitingSender, until_one_ends
 from gateway.transport.uvicorn_websocket import StreamProtocol, stream_of
 from tickthrottle_client.tick_v1 import PROTOCOL, CloseCode
 
@@ -42,7 +38,7 @@ log = structlog.get_logger()
 
 
 class StreamEndpoint:
-    """Serves one stream per call. Plain ASGI: it is what every connection costs."""
+    """Serves one stream per call. No framework: it is what every connection costs."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -55,7 +51,7 @@ class StreamEndpoint:
             command = self._read_request(scope)
         except Problem as error:
             answer = problem(error.status, error.code, str(error))
-            await refuse(answer, scope, receive, send)
+            await answer(scope, receive, send)
             return
         address = address_of(scope)
         await hub.turns.wait([address])
@@ -66,13 +62,14 @@ class StreamEndpoint:
         if refusal is not None:
             ending = Ending(CloseCode.OVERLOADED, refusal)
             hub.close_log.by_us(None, ending.code, ending.reason, time.monotonic())
-            await send(_close_message(ending))
+            code, reason = ending.code, ending.reason
+            await send({"type": "websocket.close", "code": code, "reason": reason})
             return
+        stream = stream_of(scope)
         try:
-            await self._stream(scope, receive, send, Peer(address), command)
-        except (ClientDisconnected, OSError):
-            # Gone in the middle of a send.
-            pass
+            client = hub.join(stream, time.monotonic(), address)
+            stream.attach(client, hub.bounds.slow_close_s)
+            await self._converse(client, stream, command, receive)
         finally:
             hub.exit(address)
 
@@ -86,37 +83,12 @@ class StreamEndpoint:
             raise Problem(403, "not_allowed", refused)
         return read_address(scope["query_string"])
 
-    async def _stream(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        peer: Peer,
-        command: Subscribe | None,
-    ) -> None:
-        hub, now_s = self._hub, time.monotonic()
-        stream = stream_of(scope)
-        if stream is not None:
-            client = hub.join(stream, now_s, peer)
-            stream.attach(client, hub.bounds.slow_close_s)
-            await self._converse(client, command, receive)
-            return
-        sender = AwaitingSender(hub.bounds.slow_close_s)
-        client = hub.join(sender, now_s, peer)
-
-        async def write(frame: bytes) -> None:
-            await send({"type": "websocket.send", "text": frame.decode()})
-
-        async def close(ending: Ending) -> None:
-            await send(_close_message(ending))
-
-        await until_one_ends(
-            self._converse(client, command, receive),
-            sender.run(client, write, close),
-        )
-
     async def _converse(
-        self, client: Client, command: Subscribe | None, receive: Receive
+        self,
+        client: Client,
+        stream: StreamProtocol,
+        command: Subscribe | None,
+        receive: Receive,
     ) -> None:
         """Answer the client's messages until it goes or is sent away."""
         hub = self._hub
@@ -129,7 +101,7 @@ class StreamEndpoint:
                 await client.room()
                 message = await receive()
                 if message["type"] == "websocket.disconnect":
-                    self._note_end(client, message.get("code", GONE))
+                    self._note_end(client, stream)
                     return
                 async with hub.turns.taken(client.commands.payers):
                     if client.ending is None:
@@ -137,17 +109,15 @@ class StreamEndpoint:
         finally:
             hub.leave(client)
 
-    def _note_end(self, client: Client, code: int) -> None:
+    def _note_end(self, client: Client, stream: StreamProtocol) -> None:
+        ours = stream.protocol_end
         if client.ending is not None:
             # Noted when it was decided.
             return
-        close_log, sender = self._hub.close_log, client.sender
-        if isinstance(sender, StreamProtocol):
-            if (ours := sender.protocol_end) is not None:
-                close_log.by_us(client.id, *ours, time.monotonic())
-                return
-            code = sender.peer_code
-        close_log.by_client(code)
+        if ours is None:
+            self._hub.close_log.by_client(stream.peer_code)
+        else:
+            self._hub.close_log.by_us(client.id, *ours, time.monotonic())
 
     def _take(self, client: Client, message: Message) -> None:
         text = message.get("text")
@@ -169,8 +139,9 @@ def _answer(client: Client, text: str) -> bytes:
             connection=client.id,
             incident=incident,
         )
-        return frames.error_frame(
-            "internal", "not carried out; the incident is in the log", incident=incident
+        message = "not carried out; the incident is in the log"
+        return message_frame(
+            "error", code="internal", message=message, incident=incident
         )
 
 
@@ -200,19 +171,6 @@ def read_address(query: bytes) -> Subscribe | None:
     return Subscribe(None, keys, min_interval_ms=int(interval), last=int(last))
 
 
-async def refuse(answer: Response, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer an upgrade that is not accepted; a server that cannot says 403."""
-    if "websocket.http.response" in scope.get("extensions", {}):
-        await answer(scope, receive, send)
-    else:
-        await send({"type": "websocket.close"})
-
-
-def _close_message(ending: Ending) -> Message:
-    code, reason = ending.code, ending.reason
-    return {"type": "websocket.close", "code": code, "reason": reason}
-
-
 def _quick_start(client: Client, command: Subscribe | None) -> None:
     """Subscribe to the keys in the address, as a message without an id would."""
     if command is None:
@@ -222,7 +180,7 @@ def _quick_start(client: Client, command: Subscribe | None) -> None:
     except WorkRefused as refusal:
         client.post(put_off_frame(refusal))
     except BadMessage as error:
-        client.post(frames.error_frame(error.code, str(error)))
+        client.post(refusal_frame(error))
 
 
 def _now_us() -> int:

@@ -16,9 +16,10 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import RedisError
 
 from gateway.http.time_slice import in_slices
-from gateway.stream.bars.bar_desk import BarDesk, BarRequest, Watcher
+from gateway.protocol.messages import BarPosition
+from gateway.stream.bars.bar_delivery import BarDelivery, BarDesk, BarRequest
 from gateway.stream.bars.bar_folder import BarFolder, Wants, closed_day, row_of
-from gateway.stream.bars.bar_update import BarKeySet, BarPosition, BarRow, BarUpdate
+from gateway.stream.bars.bar_update import BarKeySet, BarRow, BarUpdate
 from gateway.stream.counters import Counters
 from gateway.upstream.bar_store import PRODUCT, BarProgress, BarStore
 from gateway.upstream.redis_client import confirm_subscription
@@ -71,7 +72,7 @@ class BarFollower:
         self._work = asyncio.Event()
         self._asked = asyncio.Event()
         # A client's next snapshot is read after the one before: no bar goes back.
-        self._served: set[Watcher] = set()
+        self._served: set[BarDelivery] = set()
         desk.on_work = self._note_work
         # The newest messages, whole, and the position before the first of them.
         self._kept: deque[bytes] = deque()

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 from redis.asyncio import Redis
 
 from gateway.http.time_slice import in_slices
-from gateway.protocol.bar_keys import MOST_READ, parts_of
+from gateway.protocol.messages import BarPosition
+from gateway.protocol.prefixed_keys import MOST_READ, parts_of
 from gateway.stream.bars.bar_folder import BarSpan, closed_day
-from gateway.stream.bars.bar_update import BarPosition
 from ingest.redis_keys import AnalyticsKeys
 from ingest.series import is_series
 from throttle.contract.bar_intervals import DAY, DayBar, fold, span_of

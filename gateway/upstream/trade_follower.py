@@ -11,8 +11,7 @@ from collections.abc import Callable
 import structlog
 
 from gateway.http.time_slice import in_slices
-from gateway.stream.trades.trade_desk import TradeDesk
-from gateway.stream.trades.trade_items import encode_entry
+from gateway.stream.trade_delivery import TradeDesk, encode_entry
 from gateway.upstream.trade_tail import LogUnread, TailPiece, TradeTail
 
 LOOK_S = 0.1

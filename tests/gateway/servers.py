@@ -194,10 +194,6 @@ class Stream:
         return self.connection.protocol.close_code
 
 
-WRITES_DIRECTLY = True
-"""Which way gateways write; tests/gateway/conftest.py has tests run in both."""
-
-
 @contextmanager
 def running_gateway(
     redis_url: str, bounds: Bounds = BOUNDS, **settings: Any
@@ -206,7 +202,7 @@ def running_gateway(
     chosen = GatewaySettings.model_validate(
         {"redis_url": redis_url, "port": 0, **settings}
     )
-    found = listen(chosen, bounds=bounds, writes_directly=WRITES_DIRECTLY)
+    found = listen(chosen, bounds=bounds)
     host, port = found.public.getsockname()[:2]
     with serving(found.server, found.public, found.operators):
         yield Gateway(host, port, found.server, found.app.operators_port, found.app)

@@ -14,7 +14,7 @@ from tests.gateway.publisher import Publisher
 from tests.gateway.samples import SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway, upgrade_request
 
-pytestmark = [pytest.mark.redis, pytest.mark.usefixtures("writing")]
+pytestmark = pytest.mark.redis
 
 
 def test_a_page_of_another_host_is_refused_before_the_upgrade(gateway: Gateway) -> None:

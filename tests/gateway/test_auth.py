@@ -21,7 +21,7 @@ from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, Stream, running_gateway
 
-pytestmark = [pytest.mark.redis, pytest.mark.usefixtures("writing")]
+pytestmark = pytest.mark.redis
 
 
 @pytest.fixture

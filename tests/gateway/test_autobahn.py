@@ -15,7 +15,6 @@ from starlette.types import Receive, Scope, Send
 from gateway.server import bind, create_server
 from gateway.settings import GatewaySettings
 from tests.conftest import leave_out
-from tests.gateway import servers
 from tests.gateway.servers import serving
 
 CASES = 247
@@ -42,7 +41,6 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
         await send({**message, "type": "websocket.send"})
 
 
-@pytest.mark.usefixtures("writing")
 @pytest.mark.timeout(300)
 def test_the_autobahn_suite_finds_nothing_new(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -57,7 +55,7 @@ def test_the_autobahn_suite_finds_nothing_new(
     sock, operators = bind(settings)
     operators.close()
     report, specification = tmp_path / "report", tmp_path / "specification.json"
-    server = create_server(echo, settings, writes_directly=servers.WRITES_DIRECTLY)
+    server = create_server(echo, settings)
     server.config.lifespan = "off"
     url = f"ws://{settings.host}:{sock.getsockname()[1]}"
     specification.write_text(
@@ -88,5 +86,4 @@ def test_the_autobahn_suite_finds_nothing_new(
         if {result["behavior"], result["behaviorClose"]} & {"FAILED", "WRONG CODE"}
     }
     assert failed == KNOWN_DEVIATIONS
-    if servers.WRITES_DIRECTLY:
-        assert not caplog.records, "a client's mistakes are not worth a line each"
+    assert not caplog.records, "a client's mistakes are not worth a line each"

@@ -70,7 +70,6 @@ def test_a_newcomer_sees_a_market_and_the_figures_of_a_sector(
                 client.kill()
 
 
-@pytest.mark.usefixtures("writing")
 def test_who_follows_a_sector_follows_its_renaming(
     publisher: Publisher, gateway: Gateway
 ) -> None:
@@ -103,7 +102,6 @@ def next_with_groups(stream: Stream) -> dict[str, Any]:
             return frame
 
 
-@pytest.mark.usefixtures("writing")
 def test_clients_of_groups_alone_get_frames_without_data(
     publisher: Publisher, gateway: Gateway
 ) -> None:

@@ -7,7 +7,7 @@ from tests.gateway.samples import EPOCH, HYNIX, NAVER, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
 from throttle.testing.driver import ThrottleDriver
 
-pytestmark = [pytest.mark.redis, pytest.mark.usefixtures("writing")]
+pytestmark = pytest.mark.redis
 
 Item = tuple[str, int, int]
 

@@ -13,7 +13,7 @@ from tests.gateway.samples import EPOCH, HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import Stream, running_gateway
 from tests.ports import free_port
 
-pytestmark = [pytest.mark.redis, pytest.mark.usefixtures("writing")]
+pytestmark = pytest.mark.redis
 
 
 def told(stream: Stream) -> bytes:

@@ -128,17 +128,14 @@ class FirehoseStream(Response):
             refusal = "as many look at the firehose as may"
             await problem(503, "overloaded", refusal)(scope, receive, send)
             return
-        connection = connection_of(scope)
-        if connection is not None:
-            connection.become_stream()
+        connection_of(scope).become_stream()
         start = {"type": "http.response.start", "status": 200, "headers": [*HEADERS]}
         try:
             with ended_at_shutdown(scope, viewer.end):
                 await send(start)
                 await until_one_ends(self._write(viewer, send), until_gone(receive))
         except TimeoutError:
-            if connection is not None:
-                connection.abort()
+            connection_of(scope).abort()
         finally:
             self._firehose.leave(viewer)
 

@@ -9,21 +9,11 @@ from typing import NamedTuple
 
 import orjson
 
-from gateway.protocol.bar_keys import BarKey
+from gateway.protocol.messages import BarPosition
+from gateway.protocol.prefixed_keys import BarKey
 from ingest.series import is_series
 from throttle.contract.bar_intervals import INTERVALS_MS
 from tickthrottle_client.tick_v1 import ALL
-
-
-class BarPosition(NamedTuple):
-    """How far the bars were read: ``sequence`` counts the messages of an epoch.
-
-    It has no holes. Positions of two epochs never compare. ``epoch`` is None before the
-    first.
-    """
-
-    epoch: str | None = None
-    sequence: int = 0
 
 
 class BarId(NamedTuple):

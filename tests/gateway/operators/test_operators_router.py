@@ -287,7 +287,6 @@ def test_a_client_that_reads_nothing_is_listed_first(
         stalled.close()
 
 
-@pytest.mark.usefixtures("writing")
 def test_an_operator_closes_a_client(gateway: Gateway) -> None:
     """It is told to come back later, in words and in the close code."""
     with gateway.stream("?keys=*") as stream:

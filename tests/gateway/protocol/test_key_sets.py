@@ -2,8 +2,7 @@
 
 import pytest
 
-from gateway.protocol.instrument_numbers import InstrumentNumbers
-from gateway.protocol.key_sets import EVERYTHING, NOTHING, KeySets
+from gateway.protocol.key_sets import EVERYTHING, NOTHING, InstrumentNumbers, KeySets
 
 A, B, C = "KR7000000001", "KR7000000002", "KR7000000003"
 

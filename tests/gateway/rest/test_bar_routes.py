@@ -188,7 +188,7 @@ def test_a_token_holds_for_bars_too(
 
 
 def test_bars_go_over_real_sockets(
-    publisher: Publisher, client: redis.Redis, gateway: Gateway, writing: str
+    publisher: Publisher, client: redis.Redis, gateway: Gateway
 ) -> None:
     """Beside quotes and without them; given up, they stop."""
     bars = BarPublisher(client)

@@ -261,7 +261,8 @@ async def test_who_makes_a_gateway_late_goes_and_not_the_newcomer() -> None:
     """Streams of the address that most is worked out for; nobody's if none is much."""
     hub = make_hub()
     greedy, modest = Listener(hub), Listener(hub)
-    greedy.client.address, modest.client.address = "greedy", "modest"
+    greedy.client.commands.address = "greedy"
+    modest.client.commands.address = "modest"
     hub.excess = lambda: "the gateway is 900 ms late"
     hub.shed_heaviest()
     assert (greedy.ending, modest.ending) == (None, None)

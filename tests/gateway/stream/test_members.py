@@ -273,7 +273,7 @@ _STEPS = st.one_of(
 )
 
 
-@settings(max_examples=many(300))
+@settings(max_examples=many(150))
 @given(st.lists(_STEPS, max_size=40))
 def test_whatever_happens_the_client_has_what_its_keys_stand_for(
     steps: list[tuple[str, Any]],

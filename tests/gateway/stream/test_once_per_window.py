@@ -211,7 +211,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=many(400))
+@settings(max_examples=many(200))
 @given(STEPS)
 def test_however_two_jobs_interleave_every_client_is_calm_and_ends_with_the_newest(
     steps: list[Any],

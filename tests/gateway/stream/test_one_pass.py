@@ -112,7 +112,7 @@ STEPS = st.lists(
 
 
 @settings(
-    max_examples=many(600),
+    max_examples=many(300),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(steps=STEPS)

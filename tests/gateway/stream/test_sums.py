@@ -232,7 +232,7 @@ QUIET_WINDOWS = 8
 """After so many the longest interval has begun twice."""
 
 
-@settings(max_examples=many(300))
+@settings(max_examples=many(150))
 @given(
     st.lists(
         st.one_of(

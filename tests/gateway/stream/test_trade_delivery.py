@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.stream.counters import Counters
-from gateway.stream.trades.trade_delivery import (
+from gateway.stream.trade_delivery import (
     MOST_WAITING,
     MOST_WAITING_BYTES,
     TradeDelivery,
+    TradeDesk,
 )
-from gateway.stream.trades.trade_desk import TradeDesk
 
 A, B = "KR7005930003", "KR7000660001"
 
@@ -40,7 +40,7 @@ def test_what_is_sent_and_what_is_missing_is_all(
     """However slowly it is read: numbers have no hole that is not told."""
     counters = Counters()
     desk, made, due = TradeDesk(counters), 0, None
-    delivery = TradeDelivery(desk, Sleeper())
+    delivery = TradeDelivery(desk, Sleeper().wake)
     delivery.add([A])
     sent: list[int] = []
     missed = 0
@@ -63,7 +63,7 @@ def test_what_is_sent_and_what_is_missing_is_all(
 def test_what_waits_is_bounded_in_number_and_in_bytes() -> None:
     """The oldest make room; the newest look is kept, however large it is."""
     desk = TradeDesk(Counters())
-    delivery = TradeDelivery(desk, Sleeper())
+    delivery = TradeDelivery(desk, Sleeper().wake)
     delivery.add([A, B])
     for _ in range(10):
         desk.publish({A: [b"{}"] * 500, B: [b'"%b"' % (b"x" * 100_000)]})
@@ -76,7 +76,7 @@ def test_what_waits_is_bounded_in_number_and_in_bytes() -> None:
 def test_instruments_take_turns_and_those_who_keep_up_share_a_frame() -> None:
     """One that is busy does not keep the other one waiting."""
     desk, sleepers = TradeDesk(Counters()), [Sleeper(), Sleeper()]
-    deliveries = [TradeDelivery(desk, sleeper) for sleeper in sleepers]
+    deliveries = [TradeDelivery(desk, sleeper.wake) for sleeper in sleepers]
     for delivery in deliveries:
         delivery.add([A, B])
     desk.publish({A: [b"1"] * 500, B: [b"2"]})
@@ -96,7 +96,7 @@ def test_instruments_take_turns_and_those_who_keep_up_share_a_frame() -> None:
 def test_a_gap_of_unknown_length_is_told_where_it_is() -> None:
     """Once, also if what came behind it was left out; after that numbers say it."""
     desk = TradeDesk(Counters())
-    delivery = TradeDelivery(desk, Sleeper())
+    delivery = TradeDelivery(desk, Sleeper().wake)
     delivery.add([A])
     desk.publish({A: [b"1"]})
     desk.skip()

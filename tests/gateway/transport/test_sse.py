@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from gateway.admission.bounds import Bounds
-from gateway.transport.sse import read_since
+from gateway.transport.sse import read_event_id
 from tests.conftest import eventually
 from tests.gateway.asyncapi import check_message
 from tests.gateway.bar_publisher import BarPublisher, make_bar
@@ -295,7 +295,7 @@ def test_the_position_in_an_events_id(
     text: str | None, since: tuple[str, int] | None
 ) -> None:
     """What is not ours is no position: the client starts anew."""
-    found = read_since(text)
+    found, _ = read_event_id(text)
     assert (found and (found.epoch, found.offset)) == since
 
 

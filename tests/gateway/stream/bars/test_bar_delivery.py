@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from gateway.protocol.bar_keys import BarKey
+from gateway.protocol.messages import BarPosition
+from gateway.protocol.prefixed_keys import BarKey
 from gateway.stream.bars import bar_delivery
-from gateway.stream.bars.bar_delivery import BARS_A_FRAME, BarDelivery
-from gateway.stream.bars.bar_desk import BarDesk
+from gateway.stream.bars.bar_delivery import BARS_A_FRAME, BarDelivery, BarDesk
 from gateway.stream.bars.bar_folder import row_of
-from gateway.stream.bars.bar_update import BarPosition, BarRow, BarUpdate
+from gateway.stream.bars.bar_update import BarRow, BarUpdate
 from gateway.stream.counters import Counters
 from tests.gateway.bar_publisher import make_bar
 from tests.gateway.samples import HYNIX, SAMSUNG, make_isins
@@ -24,7 +24,7 @@ class Desk:
     """A desk, its clock, and clients of it."""
 
     def __init__(self) -> None:
-        self.desk = BarDesk(Counters())
+        self.desk = BarDesk(Counters(), lambda: WINDOW_MS, lambda: 0)
         self.desk.position = BarPosition("b", 1)
         self.now_ms = 0
         self.woken = 0
@@ -35,7 +35,7 @@ class Desk:
 
     def join(self, *keys: BarKey, bars: tuple[BarRow, ...] = ()) -> BarDelivery:
         """Return a client that has had its snapshot."""
-        delivery = BarDelivery(self.desk, self)
+        delivery = BarDelivery(self.desk, self.wake)
         delivery.add(keys, 1, None)
         self.serve(*bars)
         frames(delivery)
@@ -116,7 +116,7 @@ def test_a_slow_client_gets_the_newest_and_misses_no_bar(desk: Desk) -> None:
 
 def test_an_older_state_never_comes_after_a_newer(desk: Desk) -> None:
     """Not even where a snapshot was read behind what it is followed by."""
-    delivery = BarDelivery(desk.desk, desk)
+    delivery = BarDelivery(desk.desk, desk.wake)
     delivery.add([ONE], 1, None)
     desk.publish(row(trades=5))
     desk.publish(row(trades=6))
@@ -145,7 +145,7 @@ def test_too_many_bars_become_a_snapshot(
 
 def test_a_long_snapshot_comes_in_pieces(desk: Desk) -> None:
     """The last one says so."""
-    delivery = BarDelivery(desk.desk, desk)
+    delivery = BarDelivery(desk.desk, desk.wake)
     delivery.add([ALL], 1, None)
     desk.serve(*[row(isin) for isin in make_isins(BARS_A_FRAME + 1)])
     found = frames(delivery)
@@ -169,7 +169,7 @@ def test_what_is_dropped_is_not_sent(desk: Desk) -> None:
 
 def test_without_a_snapshot_only_changes_come(desk: Desk) -> None:
     """A client may ask for that."""
-    delivery = BarDelivery(desk.desk, desk)
+    delivery = BarDelivery(desk.desk, desk.wake)
     delivery.add([ONE], 0, None)
     assert not desk.desk.requests
     desk.publish(row(trades=5))

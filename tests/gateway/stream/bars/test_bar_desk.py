@@ -1,14 +1,15 @@
 """What clients of bars share: who watches what, and what is still to be read."""
 
-from gateway.protocol.bar_keys import BarKey
-from gateway.stream.bars.bar_delivery import BarDelivery
-from gateway.stream.bars.bar_desk import BarDesk
-from gateway.stream.bars.bar_update import NO_BARS, BarPosition
+from gateway.protocol.messages import BarPosition
+from gateway.protocol.prefixed_keys import BarKey
+from gateway.stream.bars.bar_delivery import BarDelivery, BarDesk
+from gateway.stream.bars.bar_update import NO_BARS
 from gateway.stream.counters import Counters
 from tests.gateway.samples import HYNIX, SAMSUNG
 from tests.gateway.stream.bars.test_bar_delivery import (
     ALL,
     ONE,
+    WINDOW_MS,
     Desk,
     desk,
     frames,
@@ -60,10 +61,10 @@ def test_equal_keys_are_one_key_set() -> None:
 def test_who_reads_bars_is_told_of_work() -> None:
     """When somebody begins to watch, and with every request."""
     calls: list[int] = []
-    desk = BarDesk(Counters())
+    desk = BarDesk(Counters(), lambda: WINDOW_MS, lambda: 0)
     desk.on_work = lambda: calls.append(len(desk))
     rig = Desk()
-    delivery = BarDelivery(desk, rig)
+    delivery = BarDelivery(desk, rig.wake)
     delivery.add([ONE], 1, None)
     assert calls[-1] == 1
     assert desk.has_work
@@ -72,7 +73,7 @@ def test_who_reads_bars_is_told_of_work() -> None:
 
 def test_requests_of_one_client_are_one(desk: Desk) -> None:
     """However often it subscribes before it is served."""
-    delivery = BarDelivery(desk.desk, desk)
+    delivery = BarDelivery(desk.desk, desk.wake)
     for isin in (SAMSUNG, HYNIX):
         delivery.add([BarKey("1m", isin)], 2, None)
     (request,) = desk.desk.requests.values()

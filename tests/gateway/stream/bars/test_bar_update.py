@@ -2,12 +2,12 @@
 
 import json
 
-from gateway.protocol.bar_keys import BarKey
+from gateway.protocol.messages import BarPosition
+from gateway.protocol.prefixed_keys import BarKey
 from gateway.stream.bars.bar_folder import row_of
 from gateway.stream.bars.bar_update import (
     NO_BARS,
     BarKeySet,
-    BarPosition,
     BarUpdate,
     bar_snapshot_frame,
     bars_frame,

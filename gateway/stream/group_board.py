@@ -1,7 +1,7 @@
 """The newest figures of every group, and when they may be shown. Pure.
 
 Several jobs may publish a window in parts, each with figures of its own part. They are
-added up (``group_parts.py``), and shown once the window is whole: with as many parts as
+added up, and shown once the window is whole: with as many parts as
 windows had lately, so that nobody has to know which jobs there are. With one job that
 is every update at once.
 
@@ -11,13 +11,20 @@ clients that are slow. An instrument that traded in three windows would count th
 times.
 """
 
+import json
 from collections import deque
 from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import NamedTuple
 
-from gateway.stream.groups.group_parts import add_parts, window_of
-from throttle.contract.group import Group, StoredGroup
+from throttle.contract.group import (
+    CHANGE_PLACES,
+    MEAN_PLACES,
+    Group,
+    GroupFigures,
+    StoredGroup,
+    units,
+)
 from throttle.contract.snapshot import WindowSnapshot
 
 REMEMBERED = 3
@@ -134,7 +141,7 @@ class GroupBoard:
         self._pending.clear()
         self._windows = WholeWindows()
         for offset, group in stored:
-            self._shown[group.key] = _Figures(group, window_of(group), offset)
+            self._shown[group.key] = _Figures(group, _read(group)[0], offset)
         for snapshot in recent:
             for group in snapshot.groups:
                 self._shown.pop(group.key, None)
@@ -148,11 +155,38 @@ class GroupBoard:
 
     def _add(self, group: Group, snapshot: WindowSnapshot) -> bool:
         """Take a group's figures of a window in, unless there are newer ones."""
-        known = self._pending.get(group.key) or self._shown.get(group.key)
+        newest = self._pending.get(group.key) or self._shown.get(group.key)
         window = snapshot.window
-        if known is not None and window < known.window:
+        if newest is not None and window < newest.window:
             return False
-        if known is not None and window == known.window:
-            group = add_parts(known.group, group)
+        if newest is not None and window == newest.window:
+            group = add_parts(newest.group, group)
         self._pending[group.key] = _Figures(group, window, snapshot.offset)
         return True
+
+
+def add_parts(one: Group, other: Group) -> Group:
+    """Return the figures of two parts of one window together.
+
+    Sums are exact. An instrument that is in both parts counts twice. The mean change is
+    weighted by the instruments that have one, and as exact as the means of the parts.
+    """
+    window, sum_ = _read(one)
+    _, more = _read(other)
+    for name in GroupFigures.__slots__:
+        setattr(sum_, name, getattr(sum_, name) + getattr(more, name))
+    return sum_.encode(one.key, window)
+
+
+def _read(group: Group) -> tuple[int, GroupFigures]:
+    # As text: volume and value may have more digits than a double keeps.
+    body = json.loads(group.body, parse_float=str, parse_int=str)
+    names = ("instruments", "advancing", "declining", "unchanged", "trades")
+    counts = {name: int(body[name]) for name in names}
+    amounts = {name: units(body[name]) for name in ("volume", "value")}
+    figures = GroupFigures(**counts, **amounts)
+    mean = body["mean_change_pct"]
+    if mean is not None:
+        finer = 10 ** (CHANGE_PLACES - MEAN_PLACES)
+        figures.changes = int(mean.replace(".", "")) * finer * figures.priced
+    return int(body["window"]), figures

@@ -4,16 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.protocol.bar_keys import (
+from gateway.protocol.market_instruments import MarketInstruments
+from gateway.protocol.messages import Rejection
+from gateway.protocol.prefixed_keys import (
     MOST_READ,
     BarKey,
     bars_read,
-    is_bar_key,
     parts_of,
     read_bar_key,
 )
-from gateway.protocol.market_instruments import MarketInstruments
-from gateway.protocol.messages import Rejection
 from tests.gateway.samples import LISTED, NAVER, SAMSUNG
 from throttle.contract.bar_intervals import INTERVALS
 
@@ -28,7 +27,6 @@ from throttle.contract.bar_intervals import INTERVALS
 )
 def test_a_key_names_an_interval_and_an_instrument(text: str, key: BarKey) -> None:
     """By ISIN, by code, or every instrument."""
-    assert is_bar_key(text)
     assert read_bar_key(text, LISTED) == key
     assert read_bar_key(str(key), LISTED) == key
 
