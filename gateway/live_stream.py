@@ -60,15 +60,11 @@ class LiveStream:
         self._bars = BarFollower(
             self.redis, self.analytics_keys, self.hub.bar_desk, self.counters
         )
-        self._trades = TradeFollower(
-            self._trade_tail(), self.hub.trade_desk, lambda: self.board.window_ms
-        )
-
-    def _trade_tail(self) -> TradeTail:
-        topic = read_topic(self.settings)
-        if topic is not None:
-            return KafkaTradeTail(topic)
-        return RedisTradeTail(self.redis, self.keys.namespace)
+        tail: TradeTail = RedisTradeTail(self.redis, self.keys.namespace)
+        if (topic := read_topic(settings)) is not None:
+            tail = KafkaTradeTail(topic)
+        desk = self.hub.trade_desk
+        self._trades = TradeFollower(tail, desk, lambda: self.board.window_ms)
 
     def work(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """Return what has to run, by name; the feed ends by itself, once stopped."""

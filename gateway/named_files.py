@@ -16,37 +16,27 @@ MIN_TOKEN_CHARS = 16
 
 
 def check_files(settings: GatewaySettings) -> None:
-    """Raise ValueError with one sentence if a file in the settings cannot be read."""
+    """Read every file that the settings name, and keep nothing of them."""
     read_operators_token(settings)
     create_token_reader(settings)
     read_topic(settings)
 
 
 def create_token_reader(settings: AccessSettings) -> TokenReader | None:
-    """Read the key of the tokens; None if no tokens are asked for.
-
-    Raises ValueError with one sentence if there is no such file, or no such key.
-    """
+    """Read the key of the tokens; None if no tokens are asked for."""
     path = settings.token_key_file
     if path is None:
         return None
     key = _read_secret("token_key_file", path)
     try:
-        return TokenReader(
-            key,
-            settings.token_algorithm,
-            settings.token_audience,
-            settings.token_issuer,
-        )
+        who = settings.token_audience, settings.token_issuer
+        return TokenReader(key, settings.token_algorithm, *who)
     except ValueError as error:
         raise ValueError(f"token_key_file {path}: {error}") from None
 
 
 def read_operators_token(settings: GatewaySettings) -> str | None:
-    """Read the operators' token; None if none is asked for.
-
-    Raises ValueError with one sentence if there is no such file, or none in it.
-    """
+    """Read the operators' token; None if none is asked for."""
     path = settings.operators_token_file
     if path is None:
         return None
@@ -68,10 +58,7 @@ def _read_secret(setting: str, path: Path) -> str:
 
 
 def read_topic(settings: GatewaySettings) -> KafkaTopic | None:
-    """Return the topic that is the log, None if the log is not Kafka's.
-
-    Raises ValueError with one sentence if ``kafka_config`` cannot be used.
-    """
+    """Return the topic that is the log, with what ``kafka_config`` says; else None."""
     try:
         return settings.topic()
     except LogUnusable as error:

@@ -265,11 +265,8 @@ def run_gateway(settings: GatewaySettings) -> None:
         listening = listen(settings)
     except (PortTaken, ValueError) as error:
         raise GatewayFailed(str(error)) from error
-    log.info(
-        "gateway listening",
-        url=url_of(listening.public),
-        operators=url_of(listening.operators),
-    )
+    urls = url_of(listening.public), url_of(listening.operators)
+    log.info("gateway listening", url=urls[0], operators=urls[1])
     listening.run()
     log.info("gateway stopped")
     if listening.app.has_failed:

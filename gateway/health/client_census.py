@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from heapq import heappush, heapreplace
 
 from gateway.health.client_states import STATES, Slowness, State, slowness, state_of
@@ -39,10 +39,9 @@ class ClientCensus:
         elif entry > self._slowest[0]:
             heapreplace(self._slowest, entry)
 
-    def slowest(self) -> Iterator[Client]:
-        """Yield the slowest clients, the very slowest first."""
-        for _, _, client in sorted(self._slowest, reverse=True):
-            yield client
+    def slowest(self) -> list[Client]:
+        """Return the slowest clients, the very slowest first."""
+        return [client for _, _, client in sorted(self._slowest, reverse=True)]
 
 
 async def take_census(

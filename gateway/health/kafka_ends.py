@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from gateway.health.log_ends import LogEnds, PartitionEnd
-from gateway.upstream.asked_in_thread import AskedInThread
+from gateway.upstream.shared_answer import AskedInThread
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogAway, LogUnusable
 
@@ -35,16 +35,17 @@ class KafkaEndsReader:
         try:
             return await self._brokers.ask(self._answer, KAFKA_ANSWER_S)
         except TimeoutError:
-            return self._unknown(no_broker(self._topic, KAFKA_ANSWER_S))
+            return LogEnds("kafka", problem=no_broker(self._topic, KAFKA_ANSWER_S))
 
     def _answer(self) -> LogEnds:
         try:
             return self._look()
         except (LogAway, LogUnusable) as error:
-            return self._unknown(str(error))
+            problem = str(error)
         except Exception:
             log.exception("the ends of the log could not be asked for")
-            return self._unknown(f"{self._topic}: a fault of the gateway, see the log")
+            problem = f"{self._topic}: a fault of the gateway, see the log"
+        return LogEnds("kafka", problem=problem)
 
     def _look(self) -> LogEnds:
         from ingest.kafka.ends import KafkaEnds
@@ -63,9 +64,6 @@ class KafkaEndsReader:
             for p, end in ends.items()
         }
         return LogEnds("kafka", log_id, partitions)
-
-    def _unknown(self, problem: str) -> LogEnds:
-        return LogEnds("kafka", problem=problem)
 
 
 def no_broker(topic: KafkaTopic, within_s: float) -> str:

@@ -53,16 +53,12 @@ class Overload:
 
     def _excess(self, rss_bytes: int, lag_s: float, share: float) -> str | None:
         if rss_bytes > self._most_bytes * share:
-            return (
-                f"the gateway uses {rss_bytes >> 20} MiB of memory, "
-                f"{self._most_bytes >> 20} MiB is the most for new clients"
-            )
-        if lag_s > self._most_lag_s * share:
-            return (
-                f"the gateway is {lag_s * 1_000:.0f} ms late, "
-                f"{self._most_lag_s * 1_000:.0f} ms is the most for new clients"
-            )
-        return None
+            use = f"uses {rss_bytes >> 20} MiB of memory, {self._most_bytes >> 20} MiB"
+        elif lag_s > self._most_lag_s * share:
+            use = f"is {lag_s * 1_000:.0f} ms late, {self._most_lag_s * 1_000:.0f} ms"
+        else:
+            return None
+        return f"the gateway {use} is the most for new clients"
 
 
 class LoadMonitor:
@@ -76,7 +72,7 @@ class LoadMonitor:
         self,
         overload: Overload,
         on_sample: Callable[[float], None],
-        on_late: Callable[[], None] = lambda: None,
+        on_late: Callable[[], None],
     ) -> None:
         self._overload = overload
         self._on_sample = on_sample

@@ -22,7 +22,7 @@ from gateway.health.jobs import (
 )
 from gateway.health.kafka_ends import KafkaEndsReader
 from gateway.health.log_ends import LogEnds, decode_redis_ends
-from gateway.health.shared_answer import FRESH_S, SharedAnswer
+from gateway.upstream.shared_answer import FRESH_S, SharedAnswer
 from gateway.upstream.trade_tail import no_log
 from ingest.kafka.address import KafkaTopic
 from ingest.process.redis_fault import in_words

@@ -103,8 +103,7 @@ async def _unauthorized(request: Request, error: TokenRefused) -> Response:
 
 
 async def _unavailable(request: Request, error: RedisError) -> Response:
-    detail = "Redis cannot be read at the moment"
-    return await _described(request, unavailable(detail))
+    return await _described(request, unavailable("Redis cannot be read at the moment"))
 
 
 async def _fault(request: Request, error: Exception) -> Response:

@@ -11,7 +11,6 @@ from gateway.backend import Backend
 from gateway.health.client_states import ClientRow, State
 from gateway.health.incidents.incident_book import NOTE_CHARS
 from gateway.health.pipeline_reader import ANSWER_S, NO_ANSWER
-from gateway.health.shared_answer import SharedAnswer
 from gateway.health_monitor import Look
 from gateway.http.openapi import operators_only, read_version
 from gateway.http.problems import Problem, json_answer, unavailable
@@ -42,6 +41,7 @@ from gateway.operators.pipeline import (
 )
 from gateway.settings import GatewaySettings
 from gateway.stream.window_timings import KEPT
+from gateway.upstream.shared_answer import SharedAnswer
 from gateway.workers.worker_report import add_states, join_slowest, join_timings
 from ingest.process.redact import shown
 from ingest.settings import variable_of

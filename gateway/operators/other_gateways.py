@@ -13,9 +13,8 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.health.client_states import State
-from gateway.health.shared_answer import SharedAnswer
 from gateway.operators.operators_schemas import ClientsAnswer, OtherGatewayAnswer
-from gateway.upstream.asked_in_thread import AskedInThread
+from gateway.upstream.shared_answer import AskedInThread, SharedAnswer
 
 ANSWER_S = 1.0
 """A gateway that has not answered in this time is told of as one that has not."""

@@ -22,12 +22,8 @@ def create_redis(url: str) -> Redis:
 
     A subscription renewed behind our back would have lost messages unseen.
     """
-    return connect_async(
-        url,
-        retry=Retry(NoBackoff(), 0),
-        socket_connect_timeout=2,
-        socket_timeout=5,
-    )
+    retry = Retry(NoBackoff(), 0)
+    return connect_async(url, retry=retry, socket_connect_timeout=2, socket_timeout=5)
 
 
 async def check_server(client: Redis) -> None:

@@ -11,7 +11,7 @@ import structlog
 from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, RedisError
 
-from gateway.upstream.asked_in_thread import AskedInThread
+from gateway.upstream.shared_answer import AskedInThread
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogAway, LogInfo, LogUnusable, partition_of
 from tickthrottle_client.log_v1 import (

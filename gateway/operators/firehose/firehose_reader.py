@@ -39,13 +39,14 @@ class Viewer:
         self.allowance = RowAllowance(rate)
         self.is_over = False
         self._sample = Sample()
+        # Why the log cannot be looked at, and the same until the viewer was told.
         self._problem: str | None = None
-        self._is_problem_new = False
+        self._unsaid: str | None = None
         self._awake = asyncio.Event()
 
     def offer(self, piece: LogPiece, size: int, rows: list[bytes]) -> None:
         """Take in a look of which ``rows`` could be shown; ``size`` is its bytes."""
-        self.tell_problem(None)
+        self._problem = self._unsaid = None
         shown = thin(rows, self.allowance.rows)
         self.allowance.use(len(shown))
         unread = piece.appended - len(piece.entries)
@@ -53,10 +54,10 @@ class Viewer:
         self._sample.keep(max(1, round(self.allowance.rate * MOST_KEPT_S)))
         self._awake.set()
 
-    def tell_problem(self, problem: str | None) -> None:
-        """Say why the log cannot be looked at; None if it can."""
+    def tell_problem(self, problem: str) -> None:
+        """Say why the log cannot be looked at."""
         if problem != self._problem:
-            self._problem, self._is_problem_new = problem, problem is not None
+            self._problem = self._unsaid = problem
             self._awake.set()
 
     def end(self) -> None:
@@ -71,9 +72,9 @@ class Viewer:
         if self.is_over:
             self._awake.set()
             return None
-        if self._is_problem_new:
-            self._is_problem_new = False
-            return self._problem
+        if self._unsaid is not None:
+            problem, self._unsaid = self._unsaid, None
+            return problem
         sample, self._sample = self._sample, Sample()
         return sample
 

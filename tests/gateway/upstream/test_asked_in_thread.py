@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from gateway.upstream.asked_in_thread import AskedInThread
+from gateway.upstream.shared_answer import AskedInThread
 
 PATIENCE_S = 20
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.health.shared_answer import SharedAnswer
+from gateway.upstream.shared_answer import SharedAnswer
 
 
 class Counted:

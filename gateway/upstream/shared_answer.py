@@ -1,10 +1,14 @@
-"""Questions that may take seconds to answer, asked in a thread, one at a time."""
+"""Questions that cost something to answer: asked once for all who ask at a time."""
 
 import asyncio
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+FRESH_S = 0.5
+"""All who ask within this time get the same answer."""
 
 T = TypeVar("T")
 
@@ -58,3 +62,34 @@ def _answer(
 def _settle(asked: "asyncio.Future[T]", answer: T) -> None:
     if not asked.done():
         asked.set_result(answer)
+
+
+class SharedAnswer(Generic[T]):
+    """The newest answer to one question; an error is shared like an answer."""
+
+    def __init__(self, find_out: Callable[[], Awaitable[T]]) -> None:
+        self._find_out = find_out
+        self._task: asyncio.Task[T] | None = None
+        self._answered_s = 0.0
+
+    async def get(self, at_most_s: float = FRESH_S) -> T:
+        """Return what is known, at most so old; raise what went wrong."""
+        task = self._task
+        age_s = time.monotonic() - self._answered_s
+        if task is None or (task.done() and age_s >= at_most_s):
+            task = self._task = asyncio.create_task(self._ask())
+            task.add_done_callback(_note_error)
+        # One that stops waiting must not spoil it for the others.
+        return await asyncio.shield(task)
+
+    async def _ask(self) -> T:
+        try:
+            return await self._find_out()
+        finally:
+            self._answered_s = time.monotonic()
+
+
+def _note_error(task: "asyncio.Task[Any]") -> None:
+    """Take note of an error that everybody has given up waiting for."""
+    if not task.cancelled():
+        task.exception()
