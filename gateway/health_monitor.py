@@ -17,8 +17,7 @@ from gateway.health.client_states import ClientRow, State, row_of
 from gateway.health.findings import Diagnosis, Finding, diagnose
 from gateway.health.incidents.incident_book import Incident
 from gateway.health.incidents.incident_keeper import IncidentKeeper
-from gateway.health.job_starts import JobStarts
-from gateway.health.jobs import PipelineState
+from gateway.health.jobs import JobStarts, PipelineState
 from gateway.health.metrics import Exporter
 from gateway.health.overload import LoadMonitor, Overload
 from gateway.health.pipeline_reader import PipelineReader
@@ -85,7 +84,8 @@ class HealthMonitor:
         self.started_ms = _now_ms()
         self.siblings = Siblings(folder, seat.worker, self._answer)
         self.pipeline = PipelineReader(stream.redis, stream.keys, read_topic(settings))
-        self.exporter = Exporter(settings, self.hub, self.feed, self.reasons, seat.name)
+        views = self.reasons, self.markets
+        self.exporter = Exporter(settings, self.hub, self.feed, *views, seat.name)
         self.load = LoadMonitor(
             Overload(settings.max_memory_bytes, stream.hub.bounds.loop_lag_s),
             self.exporter.loop_was_late,

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_settings import NoDecode
 
-from gateway.trusted_proxies import check_proxies
+from gateway.trusted_proxies import TrustedProxies
 from ingest.market_hours.hours import MarketHours
 from ingest.settings import ProcessSettings, TopicSettings
 
@@ -26,9 +26,14 @@ _ORIGIN = re.compile(r"(?i:https?)://[A-Za-z0-9.:\[\]-]+")
 _PORTS = {"http": 80, "https": 443}
 
 
-def _check_hours(text: str) -> str:
-    MarketHours.parse(text)
-    return text
+def _read_by(read: Callable[[str], object]) -> AfterValidator:
+    """Keep a text if it can be read."""
+
+    def check(text: str) -> str:
+        read(text)
+        return text
+
+    return AfterValidator(check)
 
 
 def read_origin(text: str) -> str:
@@ -105,7 +110,7 @@ class AccessSettings(ProcessSettings):
     token_issuer: str | None = None
     """The ``iss`` that a token must have."""
 
-    forwarded_allow_ips: Annotated[str, AfterValidator(check_proxies)] = Field(
+    forwarded_allow_ips: Annotated[str, _read_by(TrustedProxies)] = Field(
         "127.0.0.1,::1", validation_alias="FORWARDED_ALLOW_IPS"
     )
     """Proxies whose ``X-Forwarded-For`` is believed: addresses or networks, with commas
@@ -156,7 +161,7 @@ class GatewaySettings(TopicSettings, AccessSettings):
     """Not ready when no trade came for this long; 0: a silence is no fault."""
 
     market_hours: Annotated[
-        str, Field(pattern=r"^[\w/+:;,. -]*$"), AfterValidator(_check_hours)
+        str, Field(pattern=r"^[\w/+:;,. -]*$"), _read_by(MarketHours.parse)
     ] = ""
     """When markets trade, as ``XKRX`` or ``Asia/Seoul Mon-Fri 09:00-15:20``; unset:
     unknown."""

@@ -49,12 +49,6 @@ class TrustedProxies:
         return any(address in network for network in self._networks)
 
 
-def check_proxies(text: str) -> str:
-    """Return what names proxies. Raises ValueError, as TrustedProxies does."""
-    TrustedProxies(text)
-    return text
-
-
 def _network(word: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(word, strict=False)

@@ -21,8 +21,8 @@ from gateway.health.finding_codes import (
     Level,
     Stage,
 )
-from gateway.health.job_starts import JobStart
 from gateway.health.jobs import (
+    JobStart,
     JobState,
     PipelineState,
     is_behind,

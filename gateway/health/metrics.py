@@ -26,7 +26,7 @@ from gateway.stream.counters import Counters
 from gateway.stream.hub import Hub
 from gateway.stream.window_timings import WindowTiming, WindowTimings
 from gateway.upstream.stream_follower import StreamFollower
-from ingest.market_hours.hours import MarketHours, MarketState
+from ingest.market_hours.hours import MarketState
 from ingest.process.prometheus import ProcessMetrics, Total, forget_process, render
 
 log = structlog.get_logger()
@@ -204,6 +204,7 @@ class Exporter:
         hub: Hub,
         feed: StreamFollower,
         reasons: Callable[[], Sequence[Reason]],
+        markets: Callable[[], Sequence[MarketState]],
         name: str,
     ) -> None:
         self._name = name
@@ -211,12 +212,12 @@ class Exporter:
         self._hub = hub
         self._feed = feed
         self._reasons = reasons
+        self._markets = markets
         self.firehose_viewers: Callable[[], int] = lambda: 0
         """How many look at the firehose; whoever has it says so."""
         self.pipeline: PipelineState | None = None
         self.findings: Sequence[Finding] = ()
         """What was wrong when somebody looked last."""
-        self._hours = MarketHours.parse(settings.market_hours)
         self._is_failing = False
         self._registry = CollectorRegistry()
         self._metrics = GatewayMetrics(self._registry)
@@ -265,7 +266,7 @@ class Exporter:
         metrics.count(hub.counters, hub.close_log)
         metrics.windows_went_out(hub.timings)
         metrics.judged(self._reasons())
-        metrics.markets(self._hours.states(time.time_ns() // 1_000_000))
+        metrics.markets(self._markets())
         metrics.show_each("finding", {code: code in codes for code in CODES})
         metrics.show(
             firehose_viewers=self.firehose_viewers(),

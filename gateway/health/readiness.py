@@ -10,8 +10,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gateway.health.job_starts import JobStart
-from gateway.health.jobs import PipelineState, imbalances, left_behind, starting
+from gateway.health.jobs import (
+    JobStart,
+    PipelineState,
+    imbalances,
+    left_behind,
+    starting,
+)
 
 REASONS = (
     "redis_down",

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from cli.command_line import app
 from gateway import health_monitor
-from gateway.health import job_starts
+from gateway.health import jobs
 from ingest.redis_keys import Keys
 from ingest.tradelog.redis_log_reader import open_log
 from tests.conftest import eventually
@@ -63,7 +63,7 @@ def test_a_start_that_does_not_end_is_a_fault(
     redis_url: str, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the exit code, the reasons and the incidents, until prices move."""
-    monkeypatch.setattr(job_starts, "LONGEST_START_MS", 1_000)
+    monkeypatch.setattr(jobs, "LONGEST_START_MS", 1_000)
     with running_gateway(redis_url) as gateway:
         gateway.wait_for("reloads")
         note_candidate(client, "host:1:a")

@@ -11,8 +11,13 @@ from archive.contract.archive_state import ArchiveState
 from gateway.health.client_states import State
 from gateway.health.finding_codes import CODES, CONSEQUENCES, HIDDEN_STAGES, STAGES
 from gateway.health.findings import Diagnosis, diagnose
-from gateway.health.job_starts import LONGEST_START_MS, JobStart
-from gateway.health.jobs import JobState, PipelineState, QueryState
+from gateway.health.jobs import (
+    LONGEST_START_MS,
+    JobStart,
+    JobState,
+    PipelineState,
+    QueryState,
+)
 from gateway.health.log_ends import LogEnds, PartitionEnd
 from gateway.health.readiness import REASONS, GatewayState, Reason
 from gateway.stream.window_timings import KEPT, WindowTiming

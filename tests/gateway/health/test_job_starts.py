@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.health.job_starts import (
+from gateway.health.jobs import (
     AGAIN_WITHIN_MS,
     LONGEST_GAP_MS,
     LONGEST_START_MS,
     USUAL_START_S,
     JobStart,
     JobStarts,
+    JobState,
+    PipelineState,
 )
-from gateway.health.jobs import JobState, PipelineState
 from gateway.health.log_ends import LogEnds
 from throttle.contract.cut import Cut
 

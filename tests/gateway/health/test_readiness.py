@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from gateway.health.job_starts import LONGEST_START_MS, JobStart
-from gateway.health.jobs import JobState, PipelineState
+from gateway.health.jobs import LONGEST_START_MS, JobStart, JobState, PipelineState
 from gateway.health.log_ends import LogEnds
 from gateway.health.readiness import (
     REASONS,
