@@ -43,7 +43,8 @@ class LogEnd(Protocol):
     async def look(self, most: int) -> LogPiece:
         """Return what came since the look before, reading about ``most`` entries.
 
-        The first look brings nothing. Raises LogUnread.
+        At least one of each partition that grew; the first look brings nothing. Raises
+        LogUnread.
         """
 
 
@@ -70,10 +71,7 @@ class KafkaLogEnd:
         self._is_beginning = True
 
     async def look(self, most: int) -> LogPiece:
-        """Return what came since the look before, ``most`` entries of it at most.
-
-        At least one of each partition that grew. Raises LogUnread.
-        """
+        """Return what came since the look before. Raises LogUnread."""
         return await self._topic.ask(partial(self._look, most), KAFKA_ANSWER_S)
 
     def _look(self, most: int, reader: "KafkaLogReader") -> LogPiece:
@@ -107,10 +105,7 @@ class RedisLogEnd:
         self._info, self._ends = None, {}
 
     async def look(self, most: int) -> LogPiece:
-        """Return what came since the look before, ``most`` entries of it at most.
-
-        At least one of each partition that grew. Raises LogUnread.
-        """
+        """Return what came since the look before. Raises LogUnread."""
         async with answering_redis():
             return await self._look(most)
 
