@@ -55,18 +55,19 @@ def create_router(rest: RestParts) -> APIRouter:
     ) -> Response:
         """Newest figures of one market or sector."""
         caller = permit(request)
-        if not is_group(group):
-            detail = f"{shorten(group)}: a group's key begins with {GROUP}"
-            raise Problem(404, "unknown_key", detail)
-        if not caller.grant.allows(group):
-            raise Problem(403, "not_allowed", f"{shorten(group)}: not in your token")
         _, rejected = split_keys([group], caller.instruments)
-        for rejection in rejected:
-            detail = f"{shorten(group)}: {rejection.message}"
-            raise Problem(404, rejection.code, detail)
         body = caller.board.groups.get(group)
-        if body is None:
-            raise Problem(404, "unknown_key", f"{shorten(group)}: has not traded yet")
-        return answer.give(request, body)
+        status, code = 404, "unknown_key"
+        if not is_group(group):
+            rule = f"a group's key begins with {GROUP}"
+        elif not caller.grant.allows(group):
+            status, code, rule = 403, "not_allowed", "not in your token"
+        elif rejected:
+            code, rule = rejected[0].code, rejected[0].message
+        elif body is None:
+            rule = "has not traded yet"
+        else:
+            return answer.give(request, body)
+        raise Problem(status, code, f"{shorten(group)}: {rule}")
 
     return router

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate
 from operator import attrgetter
 from sys import intern
 
@@ -150,10 +150,6 @@ class InstrumentHistory:
         self._come_to(block)
         return block.unreadable
 
-    def of(self, isin: str, limit: int) -> list[Point]:
-        """Return the newest ``limit`` points of an instrument, oldest window first."""
-        return list(islice(self.newest_first(isin), limit))[::-1]
-
     def newest_first(self, isin: str, until_ms: int | None = None) -> Iterator[Point]:
         """Yield an instrument's points of windows that end by ``until_ms``, as of now.
 
@@ -162,17 +158,17 @@ class InstrumentHistory:
         instrument's windows too late is left out.
         """
         points: dict[int, Point] = {}
-        told: int | None = None
+        yielded: int | None = None
         for block in reversed(tuple(self._of_instrument.get(isin, ()))):
             point = block.find(isin)
-            is_over = told is not None and block.window >= told
+            is_over = yielded is not None and block.window >= yielded
             if point is None or is_over or block.window > (until_ms or block.window):
                 continue
             newer = points.get(block.window)
             points[block.window] = point if newer is None else _merge(point, newer)
             if len(points) > REACH:
-                told = max(points)
-                yield points.pop(told)
+                yielded = max(points)
+                yield points.pop(yielded)
         for window in sorted(points, reverse=True):
             yield points[window]
 

@@ -35,7 +35,7 @@ class Filled:
 
     def offsets(self) -> list[int]:
         """Return which windows the history holds."""
-        points = self.history.of(SAMSUNG, 1_000)
+        points = list(self.history.newest_first(SAMSUNG))[::-1]
         return [(p.window - FIRST_WINDOW) // 2_000 for p in points]
 
 

@@ -1,6 +1,7 @@
 """The history: what an instrument did, window by window."""
 
 import json
+from itertools import islice
 
 import pytest
 
@@ -26,9 +27,14 @@ from throttle.contract.trade_order import encode_version
 ROOM = 1_000_000
 
 
+def newest(history: InstrumentHistory, isin: str, limit: int) -> list[Point]:
+    """Return the newest points of an instrument, oldest window first."""
+    return list(islice(history.newest_first(isin), limit))[::-1]
+
+
 def windows_of(history: InstrumentHistory, isin: str, limit: int = 300) -> list[int]:
     """Return the windows an instrument has points in, as their offsets."""
-    return [(p.window - FIRST_WINDOW) // 2_000 for p in history.of(isin, limit)]
+    return [(p.window - FIRST_WINDOW) // 2_000 for p in newest(history, isin, limit)]
 
 
 def test_an_instruments_points_come_oldest_first() -> None:
@@ -37,7 +43,7 @@ def test_an_instruments_points_come_oldest_first() -> None:
     history.append(make_snapshot(1, make_row(HYNIX), make_row(price="0.30", trades=3)))
     history.append(make_snapshot(2, make_row(NAVER)))
     history.append(make_snapshot(3, make_row(price="7", seq=2)))
-    assert history.of(SAMSUNG, 300) == [
+    assert newest(history, SAMSUNG, 300) == [
         Point(FIRST_WINDOW + 2_000, "0.30", "40", 3, FIRST_WINDOW * 1_000 + 1),
         Point(FIRST_WINDOW + 6_000, "7", "40", 1, FIRST_WINDOW * 1_000 + 2),
     ]
@@ -81,7 +87,7 @@ def test_the_oldest_make_room_for_the_newest() -> None:
     assert history.prepend(make_snapshot(1, *rows)) is None
     nothing = InstrumentHistory(0)
     nothing.append(make_snapshot(1, *rows))
-    assert nothing.of(rows[0].isin, 1) == []
+    assert newest(nothing, rows[0].isin, 1) == []
 
 
 def test_how_far_it_goes_is_the_end_of_its_newest_window() -> None:
@@ -154,7 +160,7 @@ def test_parts_of_a_window_are_one_point() -> None:
         end_ms = FIRST_WINDOW + window * 2_000
         row = make_row(price=str(seq), seq=seq, trades=trades)
         history.append(make_snapshot(offset, row, window=end_ms))
-    points = [(p.price, p.trades) for p in history.of(SAMSUNG, 2)]
+    points = [(p.price, p.trades) for p in newest(history, SAMSUNG, 2)]
     assert points == [("3", 6), ("5", 1)]
 
 
@@ -169,7 +175,7 @@ def test_a_row_of_another_form_keeps_its_text(body: bytes, text: str | None) -> 
     """However the JSON is written."""
     history = InstrumentHistory(ROOM)
     assert history.append(make_snapshot(1, row_of(body))) == 0
-    [point] = history.of(SAMSUNG, 1)
+    [point] = newest(history, SAMSUNG, 1)
     assert point.price == (text or "12345678901234567.10")
     assert point.time_us == 5
 
@@ -189,8 +195,8 @@ def test_a_row_without_its_numbers_is_left_out_and_counted() -> None:
         history = InstrumentHistory(ROOM)
         snapshot = make_snapshot(1, row_of(body), make_row(HYNIX))
         assert history.append(snapshot) == 1
-        assert history.of(SAMSUNG, 1) == []
-        assert len(history.of(HYNIX, 1)) == 1
+        assert newest(history, SAMSUNG, 1) == []
+        assert len(newest(history, HYNIX, 1)) == 1
 
 
 def test_points_are_told_with_their_text() -> None:
