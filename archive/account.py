@@ -1,17 +1,31 @@
-"""Is every published window stored? The window log against an archive. Pure."""
+"""Is every published window and bar stored? The logs against an archive. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from typing import Generic, TypeVar
 
 from archive.contract.archive_gap import ArchiveGap
-from archive.contract.segment import Segment, day_of
+from archive.contract.segment import Coverage, Segment, day_of
+from throttle.contract.bars import Bar
 from throttle.contract.ledger import BatchEntry
 from throttle.contract.snapshot import WindowSnapshot
 
 Place = tuple[str, int]
 """An epoch and an offset."""
+
+BarKey = tuple[str, int, int]
+"""An ISIN, the start of a bar, and how long it is, ms."""
+
+Edition = tuple[int, int]
+"""Which of two states of a bar is newer: ``Bar.edition``."""
+
+DayAndWidth = tuple[date, int]
+"""A day, and how long its bars are, ms."""
+
+K = TypeVar("K")
+C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +36,14 @@ class WindowRows:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDay:
-    """The windows of a day that are stored, with their rows counted one by one.
-
-    ``told`` is how many rows the archive says that each of them has.
-    """
-
-    windows: Mapping[Place, WindowRows]
-    told: Mapping[Place, int]
+StoredDay = Mapping[Place, tuple[WindowRows, int]]
+"""The windows of a day that are stored, with their rows counted one by one, and with
+how many the archive says that each has.
+"""
 
 
 @dataclass(slots=True)
-class DayAccount:
+class WindowCounts:
     """A day: windows and rows of the log, those of them that are stored, and all."""
 
     published_windows: int = 0
@@ -47,54 +56,82 @@ class DayAccount:
 
 
 @dataclass(slots=True)
-class ArchiveAccount:
-    """What the comparison found, by day; ``problems`` are the differences.
+class BarCounts:
+    """Bars of a day and a width: in the log, those of them that are stored, and all."""
 
-    ``stored`` are those windows of the log that are stored.
-    """
+    logged_bars: int = 0
+    stored_bars: int = 0
+    waiting_bars: int = 0
+    kept_bars: int = 0
 
-    days: dict[date, DayAccount] = field(default_factory=dict)
+
+@dataclass(slots=True)
+class Account(Generic[K, C]):
+    """What a comparison found, by day; ``problems`` are the differences."""
+
+    days: dict[K, C] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    stored: dict[Place, WindowRows] = field(default_factory=dict)
 
     @property
     def is_right(self) -> bool:
         """Whether there is no difference."""
         return not self.problems
 
+    def add_gaps(self, gaps: Iterable[ArchiveGap]) -> None:
+        """Take in gaps: what was never there, or went with its day, is a note."""
+        for gap in gaps:
+            (self.problems if gap.is_damage else self.notes).append(gap.text)
+
+
+@dataclass(slots=True)
+class WindowAccount(Account[date, WindowCounts]):
+    """The account of windows; ``stored`` are those of the log that are stored."""
+
+    stored: dict[Place, WindowRows] = field(default_factory=dict)
+
+
+BarAccount = Account[DayAndWidth, BarCounts]
+
 
 def account_for(
     log: Mapping[Place, WindowRows],
     stored: Iterable[StoredDay],
     gaps: Sequence[ArchiveGap] = (),
-) -> ArchiveAccount:
+) -> WindowAccount:
     """Compare the windows of the log with those that are stored, a day at a time.
 
     Windows of the log behind the newest stored one wait; others that are missing are a
     difference. Of a day that was looked at, only what the log has is remembered.
     """
-    found = ArchiveAccount()
-    days: defaultdict[date, DayAccount] = defaultdict(DayAccount)
-    for stored_day in stored:
-        for place, kept in stored_day.windows.items():
+    account = WindowAccount()
+    days: defaultdict[date, WindowCounts] = defaultdict(WindowCounts)
+    for stored_windows in stored:
+        for place, (kept, told) in stored_windows.items():
             day = days[day_of(kept.window)]
             day.kept_windows += 1
             day.kept_rows += kept.rows
-            found.problems += _miscounted(place, kept, stored_day.told.get(place))
+            if told != kept.rows:
+                account.problems.append(
+                    f"{_name(place)}: {kept.rows:,} rows are stored, "
+                    f"the window has {told}"
+                )
             if place in log:
-                found.stored[place] = kept
-    stored_at = [n for n, place in enumerate(log) if place in found.stored]
+                account.stored[place] = kept
+    stored_at = [n for n, place in enumerate(log) if place in account.stored]
     newest = stored_at[-1] if stored_at else -1
     for number, (place, window) in enumerate(log.items()):
         day = days[day_of(window.window)]
-        kept_window = found.stored.get(place)
-        if kept_window is not None:
+        if (kept_window := account.stored.get(place)) is not None:
             day.published_windows += 1
             day.published_rows += window.rows
             day.stored_windows += 1
             day.stored_rows += kept_window.rows
-            found.problems += _differences(place, window, kept_window)
+            if window.rows != kept_window.rows:
+                account.problems.append(
+                    f"{_name(place)}: {window.rows:,} rows were published, "
+                    f"{kept_window.rows:,} are stored"
+                )
         elif number > newest:
             day.published_windows += 1
             day.waiting_windows += 1
@@ -102,31 +139,15 @@ def account_for(
             # Before that, the archive began later, or has removed it.
             day.published_windows += 1
             day.published_rows += window.rows
-            epoch, offset = place
-            found.problems.append(f"offset {offset} of epoch {epoch}: is not stored")
-    found.days = dict(sorted(days.items()))
-    for gap in gaps:
-        # What was never there, or went with its day, is no difference.
-        (found.problems if gap.is_damage else found.notes).append(gap.text)
-    return found
+            account.problems.append(f"{_name(place)}: is not stored")
+    account.days = dict(sorted(days.items()))
+    account.add_gaps(gaps)
+    return account
 
 
-def _miscounted(place: Place, kept: WindowRows, told: int | None) -> Iterable[str]:
+def _name(place: Place) -> str:
     epoch, offset = place
-    if told != kept.rows:
-        yield (
-            f"offset {offset} of epoch {epoch}: {kept.rows:,} rows are stored, "
-            f"the window has {told}"
-        )
-
-
-def _differences(place: Place, window: WindowRows, kept: WindowRows) -> Iterable[str]:
-    epoch, offset = place
-    if window.rows != kept.rows:
-        yield (
-            f"offset {offset} of epoch {epoch}: {window.rows:,} rows were published, "
-            f"{kept.rows:,} are stored"
-        )
+    return f"offset {offset} of epoch {epoch}"
 
 
 def rows_of_log(windows: Iterable[WindowSnapshot]) -> dict[Place, WindowRows]:
@@ -142,14 +163,10 @@ def stored_day(
     ``rows`` are counts by window; none is a count of 0.
     """
     counts = dict(rows)
-    told = {place: (end_ms, count) for place, end_ms, count in windows}
-    return StoredDay(
-        {
-            place: WindowRows(end, counts.get(place, 0))
-            for place, (end, _) in told.items()
-        },
-        {place: count for place, (_, count) in told.items()},
-    )
+    return {
+        place: (WindowRows(end_ms, counts.get(place, 0)), told)
+        for place, end_ms, told in windows
+    }
 
 
 def days_of(segments: Iterable[Segment]) -> list[date]:
@@ -188,3 +205,86 @@ def batch_differences(
                 f"job {job}, batch {batch.offset}: {news:,} rows of news were "
                 f"published, {others:,} at most that restate; {rows:,} are stored"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedBatch:
+    """An entry of the bar log: its epoch and number, and its bars."""
+
+    epoch: str
+    number: int
+    bars: tuple[Bar, ...]
+
+
+def account_for_bars(
+    log: Iterable[LoggedBatch],
+    coverage: Coverage,
+    stored: Mapping[BarKey, Edition],
+    kept: Mapping[DayAndWidth, int],
+    gaps: Iterable[ArchiveGap] = (),
+) -> BarAccount:
+    """Compare the bars of the log with those that are stored, each once.
+
+    ``stored`` has the edition of each stored bar, at least of those in the log;
+    ``kept`` how many bars there are in all. Entries behind the newest stored one wait;
+    others that are missing are a difference, but for those before the oldest one.
+    """
+    entries = list(log)
+    is_there = [coverage.has(entry.epoch, entry.number) for entry in entries]
+    newest = max((n for n, there in enumerate(is_there) if there), default=-1)
+    oldest = is_there.index(True) if newest >= 0 else 0
+    account = BarAccount()
+    days: defaultdict[DayAndWidth, BarCounts] = defaultdict(BarCounts)
+    due: dict[BarKey, Edition] = {}
+    waiting: set[BarKey] = set()
+    for n, entry in enumerate(entries):
+        keys = {_key_of(bar): bar.edition for bar in entry.bars}
+        if is_there[n]:
+            for key, edition in keys.items():
+                due[key] = max(edition, due.get(key, edition))
+        elif n > newest:
+            waiting |= keys.keys()
+        elif n > oldest:
+            account.problems.append(
+                f"entry {entry.number} of epoch {entry.epoch} of the bar log: "
+                "is not stored"
+            )
+    for key in waiting - due.keys():
+        days[_day_and_width(key)].waiting_bars += 1
+    for key, edition in due.items():
+        counts = days[_day_and_width(key)]
+        counts.logged_bars += 1
+        if key in stored and stored[key] >= edition:
+            counts.stored_bars += 1
+        else:
+            account.problems.append(_lacking(key, edition, stored.get(key)))
+    for place, count in kept.items():
+        days[place].kept_bars = count
+    account.days = dict(sorted(days.items()))
+    account.add_gaps(gaps)
+    return account
+
+
+def _key_of(bar: Bar) -> BarKey:
+    return bar.isin, bar.start_ms, bar.end_ms - bar.start_ms
+
+
+def _day_and_width(key: BarKey) -> DayAndWidth:
+    _, start_ms, width_ms = key
+    return day_of(start_ms + width_ms), width_ms
+
+
+def _lacking(key: BarKey, published: Edition, stored: Edition | None) -> str:
+    isin, start_ms, width_ms = key
+    has = "it is not stored"
+    if stored is not None:
+        has = f"the stored one is {_words(stored)}"
+    return (
+        f"bar of {isin} that begins at {start_ms}, {width_ms} ms: it was published "
+        f"as {_words(published)}, {has}"
+    )
+
+
+def _words(edition: Edition) -> str:
+    revision, trades = edition
+    return f"revision {revision:,} with {trades:,} trades"

@@ -1,5 +1,7 @@
 """What an archive does, as Prometheus metrics."""
 
+from typing import Literal
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from archive.contract.archive_state import ArchiveState
@@ -28,29 +30,24 @@ class ArchiveMetrics:
                 "tidy_failures": "Merges and removals of old days that failed.",
             }.items()
         }
-        self._window_end = Gauge(
-            "tickthrottle_archive_window_end_timestamp_seconds",
+
+        def gauge(name: str, text: str, mode: Literal["max", "livemax"]) -> Gauge:
+            name = f"tickthrottle_archive_{name}"
+            return Gauge(name, text, registry=registry, multiprocess_mode=mode)
+
+        self._window_end = gauge(
+            "window_end_timestamp_seconds",
             "End of the newest window stored, 0 before the first.",
-            registry=registry,
-            multiprocess_mode="max",
+            "max",
         )
-        self._bytes = Gauge(
-            "tickthrottle_archive_stored_bytes",
-            "Bytes that are stored.",
-            registry=registry,
-            multiprocess_mode="livemax",
-        )
-        self._damaged = Gauge(
-            "tickthrottle_archive_damaged_segments",
+        self._bytes = gauge("stored_bytes", "Bytes that are stored.", "livemax")
+        self._damaged = gauge(
+            "damaged_segments",
             "Segments that cannot be read and were set aside.",
-            registry=registry,
-            multiprocess_mode="livemax",
+            "livemax",
         )
-        self._away = Gauge(
-            "tickthrottle_archive_destination_away",
-            "1 while nothing can be stored.",
-            registry=registry,
-            multiprocess_mode="livemax",
+        self._away = gauge(
+            "destination_away", "1 while nothing can be stored.", "livemax"
         )
         self._away.set(0)
         self._seconds = Histogram(

@@ -6,26 +6,22 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
-from datetime import date
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import redis
 from prometheus_client import CollectorRegistry
 
-from archive.account import Place
 from archive.archive_metrics import ArchiveMetrics
 from archive.archiver import Archiver
-from archive.bar_account import BarKey, Edition
-from archive.contract.archive_gap import ArchiveGap
-from archive.contract.segment import BadEpoch, Product, Segment
-from archive.master.instrument_versions import InstrumentVersions
+from archive.contract.segment import BadEpoch
+from archive.instrument_versions import InstrumentVersions
 from archive.parquet.folder_lock import FolderLost
 from archive.parquet.parquet_counts import ParquetCounts
 from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.tables import BadWindow
 from archive.settings import ArchiveSettings
-from archive.storing.archive_sink import Sink, SinkRefused
+from archive.storing.archive_sink import ArchiveCounts, Sink
 from ingest.instrument_table.open_instrument_store import open_instrument_store
 from ingest.kafka.address import read_options
 from ingest.process.prometheus import MetricsUnavailable, exposed
@@ -41,41 +37,10 @@ if TYPE_CHECKING:
 _NICE = 10
 
 
-class ArchiveCounts(Protocol):
-    """What an archive says of its contents, between two ends of windows.
-
-    ``windows`` returns the place, end and number of rows of each window, ``rows`` how
-    many rows of each window are there, ``damage`` which files cannot be read. ``bars``
-    returns the trades of each bar, ``bar_counts`` how many there are of each width;
-    bounds are ends of bars. ``bar_lines`` is quick: how many lines were stored of each
-    day.
-    Methods raise OSError and SinkRefused.
-    """
-
-    def segments(self, product: Product = "windows") -> list[Segment]: ...
-
-    def gaps(
-        self, product: Product, first_ms: int = 0, last_ms: int = 2**53
-    ) -> list[ArchiveGap]: ...
-
-    def damage(self) -> list[str]: ...
-
-    def windows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int, int]]: ...
-
-    def rows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int]]: ...
-
-    def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, Edition]: ...
-
-    def bar_counts(self, first_ms: int, last_ms: int) -> dict[int, int]: ...
-
-    def bar_lines(self) -> dict[date, int]: ...
-
-
 FLUSH_S = 60.0
 """How long windows and bars are collected before they are stored together, seconds.
 It has to be far below the 15 minutes that the window log keeps.
 """
-
 
 RELAY_S = 0.1
 """The same of topics: who reads them waits for each window."""
@@ -122,15 +87,10 @@ def run_archive(
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
         raise ArchiveFailed(f"redis_url {address}: {in_words(error)}") from error
-    except (
-        *(Fenced, FolderLost, LogUnusable),
-        *(MetricsUnavailable, SinkRefused),
-    ) as error:
+    except (Fenced, FolderLost, LogUnusable, MetricsUnavailable) as error:
         raise ArchiveFailed(str(error)) from error
     except (BadEpoch, BadWindow) as error:
         raise ArchiveFailed(f"the window log or the bar log: {error}") from error
-    except ArchiveFailed:
-        raise
     except ValueError as error:
         raise ArchiveFailed(
             f"a log is not what a job of ours writes: {error}"

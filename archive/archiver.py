@@ -23,16 +23,13 @@ from archive.contract.archive_state import (
     MOST_UNKNOWN,
     ArchiveState,
 )
-from archive.contract.logged_bars import LoggedBars
-from archive.contract.logged_run import runs_of, segment_of
-from archive.contract.logged_window import LoggedWindow
+from archive.contract.logged import LoggedBars, LoggedWindow, runs_of, segment_of
+from archive.instrument_versions import InstrumentVersions
 from archive.log_copy import LogCopy
-from archive.log_follower import LogFollower
-from archive.master.instrument_versions import InstrumentVersions
 from archive.parquet.bar_table import build_bars
 from archive.parquet.tables import StoredTables, build_tables
 from archive.storing.answer_watch import watched
-from archive.storing.archive_sink import Sink, SinkAway
+from archive.storing.archive_sink import Sink
 from archive.storing.spare_memory import give_back
 from archive.storing.tidier import Tidier
 from ingest.instrument_table.instrument_store import TableAway
@@ -40,7 +37,8 @@ from ingest.process.service_manager import tell_ready
 from ingest.redis_keys import AnalyticsKeys, Keys, OtherKeys
 from throttle.lease.lease import Fenced, Keeper, LeaseHeld
 from throttle.lease.name_lease import NameLease
-from throttle.lease.retry import OutageLog, Stopped, until_done
+from throttle.lease.retry import OutageLog, Stopped, pause, until_done
+from tickthrottle_client.log_v1 import LogAway
 
 T = TypeVar("T")
 
@@ -92,10 +90,9 @@ class Archiver:
         self._lease = NameLease(client, self._keys, f"archive:{name}", LEASE_MS)
         bar_log = AnalyticsKeys(namespace).bar_log
         self._windows = LogCopy(
-            "windows",
-            LogFollower(client, self._keys.windows, LoggedWindow.of_entry),
+            client, self._keys.windows, "windows", LoggedWindow.of_entry
         )
-        self._bars = LogCopy("bars", LogFollower(client, bar_log, LoggedBars.decode))
+        self._bars = LogCopy(client, bar_log, "bars", LoggedBars.of_entry)
         self._copies: Sequence[LogCopy[Any]] = self._windows, self._bars
         self._joined_with: int | None = None
         self._due_s = 0.0
@@ -114,7 +111,7 @@ class Archiver:
         """Store what is published until told to stop; then what was read by then.
 
         Waits while another process of the name stores, and while a server is away.
-        Raises Fenced when another has taken over, redis.RedisError and SinkRefused for
+        Raises Fenced when another has taken over, redis.RedisError and LogUnusable for
         what no waiting cures.
         """
         with suppress(Stopped):
@@ -144,7 +141,7 @@ class Archiver:
                 # It does what it was started for: to be there when the other is not.
                 tell_ready()
                 is_told = True
-            self._pause(_ASK_AGAIN_S)
+            pause(_ASK_AGAIN_S, self._stop)
 
     def _open(self) -> None:
         self._in_sink(self._sink.open)
@@ -214,7 +211,8 @@ class Archiver:
                 return
             self._tell()
             if not has_more:
-                self._pause(min(LOOK_S, self._flush_s), is_end=False)
+                with suppress(Stopped):
+                    pause(min(LOOK_S, self._flush_s), self._stop)
 
     @property
     def _has_pending(self) -> bool:
@@ -297,23 +295,20 @@ class Archiver:
         return gaps
 
     def _build(self, run: Sequence[LoggedWindow], window_ms: int) -> StoredTables:
-        def join() -> StoredTables:
-            self._versions.follow()
-            versions = [
-                self._versions.version_at(window.published_us // 1_000)
-                if window.instruments is None
-                else window.instruments
-                for window in run
-            ]
-            before = self._version_before()
-            return build_tables(run, versions, self._versions.at, window_ms, before)
-
         while True:
             try:
-                tables = join()
+                self._versions.follow()
+                versions = [
+                    self._versions.version_at(window.published_us // 1_000)
+                    if window.instruments is None
+                    else window.instruments
+                    for window in run
+                ]
+                before, table_at = self._version_before(), self._versions.at
+                tables = build_tables(run, versions, table_at, window_ms, before)
             except TableAway as error:
                 self._table_outage.failed("archive", error)
-                self._pause(_ASK_AGAIN_S * 5)
+                pause(_ASK_AGAIN_S * 5, self._stop)
             else:
                 self._table_outage.answered("archive")
                 return tables
@@ -333,13 +328,13 @@ class Archiver:
         while True:
             try:
                 result = call()
-            except (OSError, SinkAway) as error:
+            except (OSError, LogAway) as error:
                 if isinstance(error, redis.RedisError):
                     raise
                 self._check_fence()
                 self._sink_outage.failed("archive", error)
                 self._say_problem(str(error) or repr(error))
-                self._pause(_ASK_AGAIN_S * 5)
+                pause(_ASK_AGAIN_S * 5, self._stop)
             else:
                 self._sink_outage.answered("archive")
                 if self._state.problem is not None:
@@ -378,17 +373,6 @@ class Archiver:
             key = OtherKeys(self._keys.namespace).archives
             self._client.hset(key, self._name, self._state.encode())
         self._at_step("told")
-
-    def _pause(self, seconds: float, *, is_end: bool = True) -> None:
-        """Wait. Raises Stopped when told to stop meanwhile, if that ``is_end``."""
-        # Not stop.wait: a signal handler that sets it could find its lock taken.
-        until_s = time.monotonic() + seconds
-        while (left_s := until_s - time.monotonic()) > 0:
-            if self._stop.is_set():
-                if is_end:
-                    raise Stopped("told to stop")
-                return
-            time.sleep(min(left_s, 0.1))
 
 
 def missing_in(gaps: Sequence[ArchiveGap]) -> int:

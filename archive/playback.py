@@ -8,7 +8,6 @@ position of one playback for one of another.
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any
@@ -18,6 +17,7 @@ import redis
 from archive.parquet.archive_reader import ArchiveReader
 from ingest.redis_keys import FORM, Keys
 from throttle.contract.snapshot import WindowSnapshot
+from throttle.lease.retry import Stopped, pause
 
 WINDOW_LOG = 450
 """Windows kept in the window log, as a throttle keeps them."""
@@ -73,7 +73,9 @@ def play(
             if wait_s > LONG_WAIT_S:
                 told_wait(wait_s)
         before_ms = window.window
-        if not _wait_until(due_s, stop):
+        try:
+            pause(due_s - time.monotonic(), stop)
+        except Stopped:
             break
         epoch = epochs.setdefault(window.epoch, token_hex(4))
         _publish(client, keys, window, epoch)
@@ -99,9 +101,10 @@ def _publish(
 ) -> None:
     # Whatever else a window says goes along.
     told = replace(window, epoch=epoch).encode()
+    newest: Any = client.hget(keys.meta, "offset")
     with client.pipeline(transaction=True) as pipe:
         # Of an epoch in which Redis had come back older, offsets come again.
-        if window.offset <= _newest(client, keys):
+        if window.offset <= int(newest or 0):
             pipe.delete(keys.windows, keys.last)
         entry_id = f"{window.offset}-0"
         pipe.xadd(keys.windows, {"snapshot": told}, entry_id, maxlen=WINDOW_LOG)
@@ -119,19 +122,3 @@ def _publish(
         pipe.hset(keys.meta, mapping=position)
         pipe.publish(keys.updates, told)
         pipe.execute()
-
-
-def _newest(client: redis.Redis, keys: Keys) -> int:
-    value: Any = client.hget(keys.meta, "offset")
-    return 0 if value is None else int(value)
-
-
-def _wait_until(due_s: float, stop: threading.Event) -> bool:
-    """Wait; False if told to stop meanwhile."""
-    with suppress(ValueError):
-        while not stop.is_set():
-            left_s = due_s - time.monotonic()
-            if left_s <= 0:
-                return True
-            time.sleep(min(left_s, 0.1))
-    return False

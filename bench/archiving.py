@@ -24,8 +24,7 @@ from pathlib import Path
 import pyarrow as pa
 from machine import options, percentile
 
-from archive.contract.logged_run import runs_of, segment_of
-from archive.contract.logged_window import LoggedWindow
+from archive.contract.logged import LoggedWindow, runs_of, segment_of
 from archive.contract.segment import day_of, span_of
 from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.parquet_sink import ParquetSink

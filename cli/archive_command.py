@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from archive.settings import ArchiveSettings
-from cli.commands.entry import fail, stop_on_signal
+from cli.commands.entry import fail, failing_on, stop_on_signal
 from cli.commands.setting_options import AsJson, options_of
 from cli.commands.tables import print_json, print_table
 from cli.logs import configure_logs
+from tickthrottle_client.log_v1 import LogError
 
 
 @options_of(
@@ -45,16 +47,13 @@ def archive(
         return
     configure_logs(settings)
     give_way()
-    try:
+    with failing_on(ArchiveFailed):
         run_archive(settings, stop_on_signal())
-    except ArchiveFailed as error:
-        fail(str(error))
 
 
 def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
     from archive.archive_process import open_counts
     from archive.contract.segment import day_of
-    from archive.storing.archive_sink import SinkRefused
 
     counts = open_counts(settings)
     windows: Counter[str] = Counter()
@@ -71,22 +70,12 @@ def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
         for day, lines in counts.bar_lines().items():
             bars[day.isoformat()] = lines
         gaps = [*counts.gaps("windows"), *counts.gaps("bars")]
-    except (OSError, SinkRefused) as error:
+    except (OSError, LogError) as error:
         fail(f"archive: {error}")
     names = sorted({*windows, *bars})
     if as_json:
         days = [{"day": d, "windows": windows[d], "bars": bars[d]} for d in names]
-        missing = [
-            {
-                "product": gap.product,
-                "kind": gap.kind,
-                "epoch": gap.epoch,
-                "windows": gap.windows,
-                "after_ms": gap.after_ms,
-                "before_ms": gap.before_ms,
-            }
-            for gap in gaps
-        ]
+        missing = [asdict(gap) for gap in gaps]
         print_json({"days": days, "gaps": missing, "damaged": damage})
         return
     rows = [(day, windows[day], pieces[day], bars[day]) for day in names]

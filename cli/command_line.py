@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import requires, version
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ from cli.archive_command import archive
 from cli.commands.arguments import format_moment
 from cli.commands.backtest import backtest
 from cli.commands.decode import decode
-from cli.commands.entry import FAILED, fail, stop_on_signal
+from cli.commands.entry import FAILED, fail, failing_on, stop_on_signal
 from cli.commands.feeds import TAPE_FORM, feed, ingest, replay, simulate
 from cli.commands.instruments import instruments
 from cli.commands.ledger import ledger
@@ -23,7 +23,7 @@ from cli.commands.load import load
 from cli.commands.rebuild import rebuild
 from cli.commands.reconcile import reconcile
 from cli.commands.setting_options import AsJson, options_of, spell_lines
-from cli.commands.tables import print_json, print_table
+from cli.commands.tables import print_items
 from cli.commands.topic import topic
 from cli.commands.topology import topology
 from cli.commands.trades import trades
@@ -44,6 +44,13 @@ from throttle.settings import AnalyticsSettings, ThrottleSettings
 if TYPE_CHECKING:
     from throttle.analytics.moves.held_trades import HeldTrade
     from throttle.contract.bars import Bar
+
+_OF_HELD_BARS = (
+    *("start", "isin", "open#", "high#", "low#", "close#", "volume#", "trades#"),
+)
+_OF_HELD_TRADES = (
+    *("time", "isin", "seq#", "price#", "lowest#", "rise %#", "highest#", "fall %#"),
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -103,22 +110,19 @@ def run(settings: RunSettings, lines: LineOptions) -> None:
     With --feed none there is no feed: others append, or --trade-log kafka reads a
     topic that exists.
     """
-    from cli.local.runner import RunFailed, run_local
+    from cli.local.ports_and_memory import RunFailed
+    from cli.local.runner import run_local
     from ingest.instrument_table.instrument_entry import BadInstruments
     from ingest.sources.tape import TapeError, check_tape
 
     arguments = spell_lines(lines)
     if settings.tape is None and arguments:
         fail(f"{arguments[0]}: is for a tape, and there is none", code=2)
-    try:
+    with failing_on(BadInstruments, TapeError, RunFailed):
         if settings.tape is not None:
             # Before anything is started.
             check_tape(settings.tape, lines, settings.instruments_file)
         run_local(settings, stop_on_signal(), arguments, lines.venue)
-    except (BadInstruments, TapeError) as error:
-        fail(str(error))
-    except RunFailed as error:
-        fail(str(error))
 
 
 @app.command(epilog=examples_of("throttle"))
@@ -136,10 +140,8 @@ def throttle(settings: ThrottleSettings) -> None:
     from throttle.job import ThrottleFailed, run_throttle
 
     configure_logs(settings)
-    try:
+    with failing_on(ThrottleFailed):
         run_throttle(settings, stop_on_signal())
-    except ThrottleFailed as error:
-        fail(str(error))
 
 
 @app.command(epilog=examples_of("analytics"))
@@ -158,10 +160,8 @@ def analytics(settings: AnalyticsSettings) -> None:
     from throttle.analytics.analytics_job import AnalyticsFailed, run_analytics
 
     configure_logs(settings)
-    try:
+    with failing_on(AnalyticsFailed):
         run_analytics(settings, stop_on_signal())
-    except AnalyticsFailed as error:
-        fail(str(error))
 
 
 @app.command(epilog=examples_of("state"))
@@ -200,17 +200,15 @@ def state(
 
     if product not in BY_NAME:
         fail(f"product {product!r}: must be one of {', '.join(BY_NAME)}", code=2)
-    try:
+    with failing_on(NoState):
         rows: Sequence[Any] = ask_state(settings, BY_NAME[product], batch, isin)
-    except NoState as error:
-        fail(str(error))
     shown = rows[-limit:]
-    if json:
-        for row in shown:
-            print_json(held_object(row))
-        return
-    print_table(*(_held_trades if product == "moves" else _held_bars)(shown))
-    typer.echo(f"{len(rows):,} in the state, {len(shown):,} shown")
+    if product == "moves":
+        print_items(shown, json, held_object, _OF_HELD_TRADES, _trade_cells)
+    else:
+        print_items(shown, json, held_object, _OF_HELD_BARS, _bar_cells)
+    if not json:
+        typer.echo(f"{len(rows):,} in the state, {len(shown):,} shown")
 
 
 def held_object(row: Bar | HeldTrade) -> dict[str, Any]:
@@ -222,47 +220,21 @@ def held_object(row: Bar | HeldTrade) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != "closed"}
 
 
-def _held_bars(bars: Iterable[Bar]) -> tuple[Iterable[str], Iterable[Iterable[object]]]:
+def _bar_cells(bar: Bar) -> tuple[object, ...]:
     from throttle.contract.bars import text
 
-    names = "start", "isin", "open#", "high#", "low#", "close#", "volume#", "trades#"
-    return names, (
-        (
-            format_moment(bar.start_ms),
-            bar.isin,
-            *("-" if amount is None else text(amount) for amount in amounts),
-            bar.trades,
-        )
-        for bar in bars
-        for amounts in ((bar.open, bar.high, bar.low, bar.close, bar.volume),)
-    )
+    amounts = bar.open, bar.high, bar.low, bar.close, bar.volume
+    texts = ("-" if amount is None else text(amount) for amount in amounts)
+    return format_moment(bar.start_ms), bar.isin, *texts, bar.trades
 
 
-def _held_trades(
-    trades: Iterable[HeldTrade],
-) -> tuple[Iterable[str], Iterable[Iterable[object]]]:
+def _trade_cells(held: HeldTrade) -> tuple[object, ...]:
     from throttle.contract.bars import text
 
-    names = (
-        "time",
-        "isin",
-        "seq#",
-        "price#",
-        "lowest#",
-        "rise %#",
-        "highest#",
-        "fall %#",
-    )
-    return names, (
-        (
-            format_moment(held.trade.time_us // 1000),
-            held.isin,
-            held.trade.seq,
-            *map(text, (held.trade.price, held.lowest, held.rise)),
-            *map(text, (held.highest, held.fall)),
-        )
-        for held in trades
-    )
+    trade = held.trade
+    amounts = trade.price, held.lowest, held.rise, held.highest, held.fall
+    moment = format_moment(trade.time_us // 1000)
+    return moment, held.isin, trade.seq, *map(text, amounts)
 
 
 @app.command(epilog=examples_of("prepare"))
@@ -275,10 +247,8 @@ def prepare(settings: ThrottleSettings) -> None:
     """
     from throttle.prepare import PrepareFailed, make_class_archive
 
-    try:
+    with failing_on(PrepareFailed):
         archive = make_class_archive(settings, stop_on_signal())
-    except PrepareFailed as error:
-        fail(str(error))
     typer.echo(f"prepared: {archive}, {archive.stat().st_size / 1e6:.0f} MB")
 
 
@@ -290,13 +260,11 @@ def gateway(settings: GatewaySettings) -> None:
     from gateway.supervisor import run_workers
 
     configure_logs(settings)
-    try:
+    with failing_on(GatewayFailed):
         if settings.workers == 1:
             run_gateway(settings)
         else:
             run_workers(settings, configure_logs)
-    except GatewayFailed as error:
-        fail(str(error))
 
 
 @app.command(epilog=examples_of("intake"))
@@ -311,10 +279,8 @@ def intake(settings: IntakeSettings) -> None:
     from intake.intake_server import IntakeFailed, run_intake
 
     configure_logs(settings)
-    try:
+    with failing_on(IntakeFailed):
         run_intake(settings)
-    except IntakeFailed as error:
-        fail(str(error))
 
 
 for command in (

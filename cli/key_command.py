@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.entry import fail
+from cli.commands.entry import fail, failing_on
 from ingest.instrument_table.instrument_entry import is_code
 from ingest.instrument_table.instrument_list import MOST_INSTRUMENTS
 from tickthrottle_client.key_v1 import BadSymbol, Venue, keys_of
@@ -44,10 +44,8 @@ def key(
         symbols = [line.strip() for line in sys.stdin if line.strip()]
     if len(symbols) > MOST_INSTRUMENTS:
         fail(f"symbols: at most {MOST_INSTRUMENTS} at a time", code=2)
-    try:
+    with failing_on(BadSymbol, code=2):
         keys = keys_of(place.letters, symbols)
-    except BadSymbol as error:
-        fail(str(error), code=2)
     if not as_list:
         for symbol in symbols:
             typer.echo(keys[symbol])

@@ -14,6 +14,19 @@ GapKind = Literal["before", "trimmed", "epoch", "taken_back", "damaged"]
 _UNITS: dict[Product, str] = {"windows": "windows", "bars": "batches of bars"}
 _LOGS: dict[Product, str] = {"windows": "window log", "bars": "bar log"}
 
+_TEXTS: dict[GapKind, str] = {
+    "before": "{unit} of epoch {epoch} before {before} are not kept: published before "
+    "the archive began, or gone with the oldest days",
+    "trimmed": "{unit} of epoch {epoch} between {after} and {before} are missing: the "
+    "{log} had lost them before they were stored",
+    "epoch": "epoch {epoch} begins between {after} and {before}; {unit} may be missing "
+    "before it",
+    "taken_back": "{unit} before {before} were published again in epoch {epoch}: Redis "
+    "had come back older than it was. Both are kept",
+    "damaged": "{unit} of epoch {epoch} before {before} cannot be read: their file is "
+    "damaged",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ArchiveGap:
@@ -43,37 +56,14 @@ class ArchiveGap:
     @property
     def text(self) -> str:
         """Say it in a sentence."""
-        unit, log = _UNITS[self.product], _LOGS[self.product]
-        match self.kind:
-            case "before":
-                return (
-                    f"{self.windows:,} {unit} of epoch {self.epoch} before "
-                    f"{self.before_ms} are not kept: published before the archive "
-                    "began, or gone with the oldest days"
-                )
-            case "trimmed":
-                return (
-                    f"{self.windows:,} {unit} of epoch {self.epoch} between "
-                    f"{self.after_ms} and {self.before_ms} are missing: the {log} "
-                    "had lost them before they were stored"
-                )
-            case "epoch":
-                count = "some" if self.windows is None else f"{self.windows:,}"
-                return (
-                    f"epoch {self.epoch} begins between {self.after_ms} and "
-                    f"{self.before_ms}; {count} {unit} may be missing before it"
-                )
-            case "taken_back":
-                return (
-                    f"{self.windows:,} {unit} before {self.before_ms} were published "
-                    f"again in epoch {self.epoch}: Redis had come back older than it "
-                    "was. Both are kept"
-                )
-            case "damaged":
-                return (
-                    f"{self.windows:,} {unit} of epoch {self.epoch} before "
-                    f"{self.before_ms} cannot be read: their file is damaged"
-                )
+        count = "some" if self.windows is None else f"{self.windows:,}"
+        return _TEXTS[self.kind].format(
+            unit=f"{count} {_UNITS[self.product]}",
+            epoch=self.epoch,
+            after=self.after_ms,
+            before=self.before_ms,
+            log=_LOGS[self.product],
+        )
 
 
 def find_gaps(
@@ -106,13 +96,6 @@ def find_gaps(
                 gap = replace(gap, kind="before")
             gaps.append(gap)
     return [replace(gap, product=product) for gap in gaps]
-
-
-def gaps_within(
-    gaps: Iterable[ArchiveGap], first_ms: int, last_ms: int
-) -> list[ArchiveGap]:
-    """Return those that touch the time between two ends."""
-    return [gap for gap in gaps if gap.is_within(first_ms, last_ms)]
 
 
 def _of_damage(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from archive.contract.segment import Segment
+from archive.contract.segment import Segment, in_runs
 
 FAN_IN = 4
 """This many segments of about one size become one: each row is written anew some five
@@ -20,7 +20,7 @@ def choose_merge(segments: Sequence[Segment], *, is_over: bool) -> list[Segment]
     Of a day that ``is_over`` all that follow each other; where those are more than
     ``MOST_MERGED``, segments of about one size come first.
     """
-    for run in _runs(sorted(segments)):
+    for run in in_runs(sorted(segments), Segment.is_followed_by):
         if is_over and 2 <= len(run) <= MOST_MERGED:
             return run
         for begin in range(len(run) - FAN_IN + 1):
@@ -30,16 +30,6 @@ def choose_merge(segments: Sequence[Segment], *, is_over: bool) -> list[Segment]
         if is_over and len(run) > MOST_MERGED:
             return run[:MOST_MERGED]
     return []
-
-
-def _runs(ordered: Sequence[Segment]) -> list[list[Segment]]:
-    runs: list[list[Segment]] = []
-    for segment in ordered:
-        if runs and runs[-1][-1].is_followed_by(segment):
-            runs[-1].append(segment)
-        else:
-            runs.append([segment])
-    return runs
 
 
 def _tier(segment: Segment) -> int:

@@ -7,10 +7,12 @@ by its names alone, and a segment that is there is there as a whole.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from typing import Literal
+from typing import Literal, TypeVar
+
+T = TypeVar("T")
 
 Product = Literal["windows", "bars"]
 """What an archive keeps."""
@@ -89,6 +91,18 @@ class Segment:
     def is_followed_by(self, later: "Segment") -> bool:
         """Tell whether nothing was published between the two."""
         return self.epoch == later.epoch and self.last + 1 == later.first
+
+
+def in_runs(items: Iterable[T], is_next: Callable[[T, T], bool]) -> Iterator[list[T]]:
+    """Yield items that follow each other, as ``is_next`` says of each and the next."""
+    run: list[T] = []
+    for item in items:
+        if run and not is_next(run[-1], item):
+            yield run
+            run = []
+        run.append(item)
+    if run:
+        yield run
 
 
 def check_epoch(epoch: str) -> str:

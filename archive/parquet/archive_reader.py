@@ -8,19 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.contract.archive_gap import ArchiveGap, find_gaps, gaps_within
 from archive.contract.packed_window import unpack_window
-from archive.contract.segment import Segment, span_of
-from archive.parquet.changing_files import ATTEMPTS, ChangingFiles
+from archive.contract.segment import Segment
+from archive.parquet.changing_files import ATTEMPTS, ChangingFiles, SegmentReader
 from archive.parquet.checked_file import CheckedFile
 from archive.parquet.segment_files import ROWS_FILE, WINDOWS_FILE, WindowFiles
-from archive.parquet.segment_folder import all_segments, days_in, segments_in
-from archive.parquet.tables import ROWS, WINDOWS
+from archive.parquet.tables import ROWS, WINDOWS, ends_within
 from throttle.contract.snapshot import WindowSnapshot
-
-_NO_COUNTS = pa.schema(
-    [("epoch", pa.string()), ("offset", pa.int64()), ("rows", pa.int64())]
-).empty_table()
 
 _COLUMNS = [
     *("isin", "window", "epoch", "offset", "time", "seq"),
@@ -47,34 +41,12 @@ class ArchivedPoint:
         ).encode()
 
 
-class ArchiveReader:
-    """The archive in a folder, which need not be there yet. Methods raise OSError.
-
-    Damaged files are left out, and among the ``gaps`` from then on.
-    """
+class ArchiveReader(SegmentReader):
+    """The windows of the archive in a folder."""
 
     def __init__(self, root: Path, files: type[ChangingFiles] = ChangingFiles) -> None:
-        self._root = root
         schema = pa.schema([ROWS.field(name) for name in _COLUMNS])
-        self._files = files(root, schema)
-
-    def segments(self) -> list[Segment]:
-        """Return every segment that can be read, in the order of publication."""
-        damaged = {path.parent for path in self._files.damage()}
-        return [s for s, path in all_segments(self._root) if path not in damaged]
-
-    def gaps(self, first_ms: int, last_ms: int) -> list[ArchiveGap]:
-        """Return the gaps between windows that end within these bounds."""
-        gaps = find_gaps(self.segments(), damaged=self._files.damaged_segments())
-        return gaps_within(gaps, first_ms, last_ms)
-
-    def check(self) -> list[str]:
-        """Look at every segment; return what is wrong, and what was set aside."""
-        return self._files.check(WindowFiles())
-
-    def damage(self) -> list[str]:
-        """Return what is wrong with each file that was found damaged."""
-        return [*self._files.damage().values()]
+        super().__init__(root, WindowFiles(), schema, files)
 
     def points(
         self, isin: str, first_ms: int, last_ms: int, limit: int, *, newest: bool
@@ -94,7 +66,7 @@ class ArchiveReader:
                 with self._files.skipping_damage(path / ROWS_FILE):
                     table = self._files.rows_of_instrument(path / ROWS_FILE, isin)
                     if table is not None:
-                        table = _within(table, first_ms, last_ms)
+                        table = ends_within(table, first_ms, last_ms)
                         _add(points, epochs, table, is_older=newest)
                 # Parts of one window may be in two segments: one more than asked.
                 if len(points) > limit:
@@ -142,88 +114,20 @@ class ArchiveReader:
                     self._files.skipping_damage(path / WINDOWS_FILE),
                     CheckedFile(path / WINDOWS_FILE, WINDOWS) as file,
                 ):
-                    column = file.read_group(0, ["window_ms"])["window_ms"]
+                    column = file.read(["window_ms"], [0])["window_ms"]
                     return int(column[0].as_py())
             return None
 
         return self._files.steadily(read)
 
-    def counts(self, first_ms: int, last_ms: int) -> pa.Table:
-        """Return ``epoch``, ``offset``, ``window`` and ``rows`` of stored windows."""
-
-        def read() -> pa.Table:
-            names = ["epoch", "offset", "window", "rows"]
-            tables = [pa.schema([WINDOWS.field(n) for n in names]).empty_table()]
-            for _, path in self._placed(first_ms, last_ms):
-                with (
-                    self._files.skipping_damage(path / WINDOWS_FILE),
-                    CheckedFile(path / WINDOWS_FILE, WINDOWS) as file,
-                ):
-                    tables.append(_within(file.read(names), first_ms, last_ms))
-            return pa.concat_tables(tables)
-
-        return self._files.steadily(read)
-
-    def row_counts(self, first_ms: int, last_ms: int) -> pa.Table:
-        """Return ``epoch``, ``offset`` and ``rows`` of stored rows, counted one by one.
-
-        A group of rows is in memory at a time.
-        """
-
-        def read() -> pa.Table:
-            total = _NO_COUNTS
-            for _, path in self._placed(first_ms, last_ms):
-                with (
-                    self._files.skipping_damage(path / ROWS_FILE),
-                    CheckedFile(path / ROWS_FILE, ROWS) as file,
-                ):
-                    for group in range(file.footer.num_row_groups):
-                        rows = file.read_group(group, ["epoch", "offset", "window"])
-                        counts = _counted(_within(rows, first_ms, last_ms))
-                        total = _added(pa.concat_tables([total, counts]))
-            return total
-
-        return self._files.steadily(read)
-
-    def _placed(self, first_ms: int, last_ms: int) -> list[tuple[Segment, Path]]:
-        placed = []
-        for day, folder in days_in(self._root).items():
-            day_first, day_last = span_of(day)
-            if day_first <= last_ms and day_last >= first_ms:
-                placed += segments_in(folder)
-        return [
-            (segment, path)
-            for segment, path in sorted(placed)
-            if segment.first_ms <= last_ms and segment.last_ms >= first_ms
-        ]
-
 
 def _read_windows(path: Path, *, newest_first: bool) -> Iterator[WindowSnapshot]:
     with CheckedFile(path / WINDOWS_FILE, WINDOWS) as file:
-        groups = range(file.footer.num_row_groups)
-        for group in reversed(groups) if newest_first else groups:
-            packed: Any = file.read_group(group, ["packed"])["packed"]
+        for group in reversed(file.groups) if newest_first else file.groups:
+            packed: Any = file.read(["packed"], [group])["packed"]
             texts = packed.to_pylist()
             for text in reversed(texts) if newest_first else texts:
                 yield WindowSnapshot.decode(unpack_window(text))
-
-
-def _within(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
-    ends = pc.cast(table["window"], pa.int64())
-    is_within = pc.and_(pc.greater_equal(ends, first_ms), pc.less_equal(ends, last_ms))
-    return table.filter(is_within)
-
-
-def _counted(rows: pa.Table) -> pa.Table:
-    """Return how many rows each ``epoch`` and ``offset`` has."""
-    counts = rows.group_by(["epoch", "offset"]).aggregate([([], "count_all")])
-    return counts.rename_columns(_NO_COUNTS.column_names).cast(_NO_COUNTS.schema)
-
-
-def _added(counts: pa.Table) -> pa.Table:
-    """Add up counts of the same ``epoch`` and ``offset``."""
-    sums = counts.group_by(["epoch", "offset"]).aggregate([("rows", "sum")])
-    return sums.rename_columns(_NO_COUNTS.column_names).cast(_NO_COUNTS.schema)
 
 
 def _is_in(outer: Segment, inner: Segment) -> bool:

@@ -12,11 +12,9 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.contract.logged_bars import LoggedBars
+from archive.contract.logged import LoggedBars
 from archive.contract.segment import Product
-from archive.parquet.tables import DECIMAL, BadWindow
-
-_MS, _US = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")
+from archive.parquet.tables import DECIMAL, MS, US, BadWindow
 
 PRICES = ("open", "high", "low", "close")
 SUMS = ("volume", "value")
@@ -24,7 +22,7 @@ SUMS = ("volume", "value")
 BARS = pa.schema(
     [
         ("isin", pa.string()),
-        ("start", _MS),
+        ("start", MS),
         ("width_ms", pa.int32()),
         *((name, DECIMAL) for name in (*PRICES, *SUMS)),
         ("trades", pa.int64()),
@@ -49,9 +47,9 @@ BATCHES = pa.schema(
     [
         ("epoch", pa.string()),
         ("number", pa.int64()),
-        ("published", _US),
-        ("first_end", _MS),
-        ("last_end", _MS),
+        ("published", US),
+        ("first_end", MS),
+        ("last_end", MS),
         ("bars", pa.int32()),
     ]
 )
@@ -99,7 +97,7 @@ def build_bars(entries: Sequence[LoggedBars]) -> StoredBars:
     batches = _batches(entries, counts)
     columns = {
         "isin": parsed.field("isin"),
-        "start": pc.cast(whole["start"], _MS),
+        "start": pc.cast(whole["start"], MS),
         "width_ms": pc.cast(pc.subtract(whole["end"], whole["start"]), pa.int32()),
         **{name: _decimals(parsed.field(name)) for name in (*PRICES, *SUMS)},
         "trades": whole["trades"],
@@ -125,15 +123,15 @@ def newest_bars(bars: pa.Table) -> pa.Table:
 
 
 def _batches(entries: Sequence[LoggedBars], counts: Sequence[int]) -> pa.Table:
-    columns = [
-        pa.array([entry.epoch for entry in entries], pa.string()),
-        pa.array([entry.offset for entry in entries], pa.int64()),
-        pa.array([entry.published_us for entry in entries], pa.int64()).cast(_US),
-        pa.array([entry.first_ms for entry in entries], pa.int64()).cast(_MS),
-        pa.array([entry.last_ms for entry in entries], pa.int64()).cast(_MS),
-        pa.array(counts, pa.int32()),
-    ]
-    return pa.table(columns, schema=BATCHES)
+    values = {
+        "epoch": [entry.epoch for entry in entries],
+        "number": [entry.offset for entry in entries],
+        "published": [entry.published_us for entry in entries],
+        "first_end": [entry.first_ms for entry in entries],
+        "last_end": [entry.last_ms for entry in entries],
+        "bars": counts,
+    }
+    return pa.table(values, schema=BATCHES)
 
 
 def _decimals(texts: pa.Array) -> pa.Array:

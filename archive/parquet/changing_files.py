@@ -7,6 +7,7 @@ other answer with it.
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,11 +16,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import structlog
 
-from archive.contract.segment import Segment
-from archive.parquet.checked_file import CheckedFile, read_footer
-from archive.parquet.damage import Damaged, reading
+from archive.contract.archive_gap import ArchiveGap, find_gaps
+from archive.contract.segment import Segment, span_of
+from archive.parquet.checked_file import CheckedFile, Damaged, reading
 from archive.parquet.segment_files import SegmentFiles
-from archive.parquet.segment_folder import all_segments, segments_aside
+from archive.parquet.segment_folder import (
+    all_segments,
+    days_in,
+    segment_aside,
+    segments_aside,
+    segments_in,
+)
 
 T = TypeVar("T")
 
@@ -48,9 +55,6 @@ class ChangingFiles:
     def __init__(self, root: Path, schema: pa.Schema) -> None:
         self._root = root
         self._schema = schema
-        self._footers: OrderedDict[tuple[Path, _Version], pq.FileMetaData] = (
-            OrderedDict()
-        )
         self._damaged: OrderedDict[Path, tuple[_Version, str]] = OrderedDict()
 
     def steadily(self, read: Callable[[], T]) -> T:
@@ -97,10 +101,8 @@ class ChangingFiles:
 
     def damaged_segments(self) -> list[Segment]:
         """Return the segments that were found damaged, and those set aside."""
-        names = [path.parent.name for path in self.damage()]
-        # A second one of a name has a number behind it.
-        names += [p.name.partition(".")[0] for p in segments_aside(self._root)]
-        parsed = map(Segment.parse, names)
+        parsed = [Segment.parse(path.parent.name) for path in self.damage()]
+        parsed += [segment_aside(path.name) for path in segments_aside(self._root)]
         return [segment for segment in parsed if segment is not None]
 
     def rows_of_instrument(self, path: Path, isin: str) -> pa.Table | None:
@@ -109,7 +111,7 @@ class ChangingFiles:
         Only the groups of rows that may have the instrument are read. Raises Damaged.
         """
         with reading(path):
-            footer = self._footer(path)
+            footer = _footer(path, _version_of(path), self._schema)
             column = footer.schema.names.index("isin")
             groups = []
             for group in range(footer.num_row_groups):
@@ -132,16 +134,86 @@ class ChangingFiles:
             with suppress(KeyError):
                 self._damaged.popitem(last=False)
 
-    def _footer(self, path: Path) -> pq.FileMetaData:
-        key = path, _version_of(path)
-        footer = self._footers.get(key)
-        if footer is None:
-            footer = self._footers[key] = read_footer(path, self._schema)
-            while len(self._footers) > KEPT_FOOTERS:
-                # Another thread may have been faster.
-                with suppress(KeyError):
-                    self._footers.popitem(last=False)
-        return footer
+
+@lru_cache(maxsize=KEPT_FOOTERS)
+def _footer(path: Path, version: _Version, schema: pa.Schema) -> pq.FileMetaData:
+    """Return the footer of a version of a file. Raises as ``CheckedFile`` does."""
+    with CheckedFile(path, schema) as file:
+        return file.footer
+
+
+class SegmentReader:
+    """The segments of a product in the folder ``root``, which need not be there.
+
+    Methods raise OSError. Damaged files are left out, and among the ``gaps`` from then
+    on. ``schema`` has the columns that an instrument's rows are read with.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        kind: SegmentFiles,
+        schema: pa.Schema,
+        files: type[ChangingFiles],
+    ) -> None:
+        self._root = root
+        self._kind = kind
+        self._files = files(root, schema)
+
+    def segments(self) -> list[Segment]:
+        """Return every segment that can be read, in the order of publication."""
+        damaged = {path.parent for path in self._files.damage()}
+        return [s for s, path in all_segments(self._root) if path not in damaged]
+
+    def gaps(self, first_ms: int, last_ms: int) -> list[ArchiveGap]:
+        """Return the gaps between windows, or bars, that end within these bounds."""
+        damaged = self._files.damaged_segments()
+        gaps = find_gaps(self.segments(), self._kind.product, damaged)
+        return [gap for gap in gaps if gap.is_within(first_ms, last_ms)]
+
+    def check(self) -> list[str]:
+        """Look at every segment; return what is wrong, and what was set aside."""
+        return self._files.check(self._kind)
+
+    def damage(self) -> list[str]:
+        """Return what is wrong with each file that was found damaged."""
+        return [*self._files.damage().values()]
+
+    def read_each(
+        self,
+        name: str,
+        schema: pa.Schema,
+        bounds_ms: tuple[int, int],
+        read: Callable[[Segment, CheckedFile], T],
+    ) -> list[T]:
+        """Return what ``read`` makes of each file ``name``, in order of publication.
+
+        Of the segments with a window, or a bar, that ends within the bounds.
+        """
+
+        def read_all() -> list[T]:
+            answers = []
+            for segment, path in self._placed(*bounds_ms):
+                with (
+                    self._files.skipping_damage(path / name),
+                    CheckedFile(path / name, schema) as file,
+                ):
+                    answers.append(read(segment, file))
+            return answers
+
+        return self._files.steadily(read_all)
+
+    def _placed(self, first_ms: int, last_ms: int) -> list[tuple[Segment, Path]]:
+        placed = []
+        for day, folder in days_in(self._root).items():
+            day_first, day_last = span_of(day)
+            if day_first <= last_ms and day_last >= first_ms:
+                placed += segments_in(folder)
+        return [
+            (segment, path)
+            for segment, path in sorted(placed)
+            if segment.first_ms <= last_ms and segment.last_ms >= first_ms
+        ]
 
 
 def _version_of(path: Path) -> _Version:

@@ -1,78 +1,128 @@
 """Counts what an archive in files holds."""
 
+from collections import Counter
 from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.bar_account import BarKey, Edition
+from archive.account import BarKey, Edition, Place
 from archive.contract.archive_gap import ArchiveGap
-from archive.contract.segment import Product, Segment
+from archive.contract.segment import Product, Segment, day_of
 from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.bar_reader import BarReader
-from archive.parquet.bar_table import EDITION, KEY
+from archive.parquet.bar_table import BAR_ORDER, BARS, EDITION, KEY, newest_bars
+from archive.parquet.changing_files import SegmentReader
+from archive.parquet.checked_file import CheckedFile
+from archive.parquet.segment_files import BARS_FILE, ROWS_FILE, WINDOWS_FILE
+from archive.parquet.segment_folder import bars_root, days_in
+from archive.parquet.tables import ROWS, WINDOWS, ends_within
+
+_END_OF_TIME_MS = 2**53
 
 
 class ParquetCounts:
-    """What is stored, by the files. Methods raise OSError."""
+    """What is stored, by the files; ``ArchiveCounts``. Methods raise OSError."""
 
     def __init__(self, root: Path) -> None:
-        self._reader = ArchiveReader(root)
-        self._bars = BarReader(root)
+        self._root = root
+        windows, bars = ArchiveReader(root), BarReader(root)
+        self._readers: dict[Product, SegmentReader] = {"windows": windows, "bars": bars}
 
     def segments(self, product: Product = "windows") -> list[Segment]:
-        """Return each segment that can be read, of windows or of bars."""
-        return self._reader_of(product).segments()
+        return self._readers[product].segments()
 
     def gaps(
-        self, product: Product, first_ms: int = 0, last_ms: int = 2**53
+        self, product: Product, first_ms: int = 0, last_ms: int = _END_OF_TIME_MS
     ) -> list[ArchiveGap]:
         """Return the gaps between two ends, with what is known to be damaged."""
-        return self._reader_of(product).gaps(first_ms, last_ms)
+        return self._readers[product].gaps(first_ms, last_ms)
 
     def damage(self) -> list[str]:
         """Look at every segment's footers and counts; return what is wrong, and what
         was set aside.
         """
-        return [*self._reader.check(), *self._bars.check()]
+        return [words for reader in self._readers.values() for words in reader.check()]
 
-    def windows(
-        self, first_ms: int, last_ms: int
-    ) -> list[tuple[tuple[str, int], int, int]]:
-        """Return place, end and number of rows of each window."""
-        found = self._reader.counts(first_ms, last_ms)
-        if not found.num_rows:
-            return []
-        ends = pc.cast(found["window"], pa.int64()).to_pylist()
-        rows = found["rows"].to_pylist()
-        return list(zip(_places(found), ends, rows, strict=True))
+    def windows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int, int]]:
+        def read(_: Segment, file: CheckedFile) -> list[tuple[Place, int, int]]:
+            names = ["epoch", "offset", "window", "rows"]
+            lines = ends_within(file.read(names), first_ms, last_ms)
+            ends = pc.cast(lines["window"], pa.int64()).to_pylist()
+            rows = lines["rows"].to_pylist()
+            return list(zip(_places(lines), ends, rows, strict=True))
 
-    def rows(self, first_ms: int, last_ms: int) -> list[tuple[tuple[str, int], int]]:
-        """Return the rows of each place, counted one by one."""
-        counts = self._reader.row_counts(first_ms, last_ms)
-        return list(zip(_places(counts), counts["rows"].to_pylist(), strict=True))
+        bounds_ms = first_ms, last_ms
+        read_each = self._readers["windows"].read_each
+        files = read_each(WINDOWS_FILE, WINDOWS, bounds_ms, read)
+        return [window for windows in files for window in windows]
+
+    def rows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int]]:
+        """Return the rows of each place, counted one by one.
+
+        A group of rows is in memory at a time.
+        """
+
+        def read(_: Segment, file: CheckedFile) -> Counter[Place]:
+            counts = Counter[Place]()
+            for group in file.groups:
+                rows = file.read(["epoch", "offset", "window"], [group])
+                within = ends_within(rows, first_ms, last_ms)
+                by_place = within.group_by(["epoch", "offset"])
+                counted = by_place.aggregate([([], "count_all")])
+                numbers = counted["count_all"].to_pylist()
+                counts.update(dict(zip(_places(counted), numbers, strict=True)))
+            return counts
+
+        bounds_ms = first_ms, last_ms
+        files = self._readers["windows"].read_each(ROWS_FILE, ROWS, bounds_ms, read)
+        total = Counter[Place]()
+        for counts in files:
+            total.update(counts)
+        return list(total.items())
 
     def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, Edition]:
-        """Return the edition of each bar that ends then."""
-        found = self._bars.table(first_ms, last_ms)
-        columns = (found[name].to_pylist() for name in (*KEY, *EDITION))
+        bars = self._newest(first_ms, last_ms)
+        columns = (bars[name].to_pylist() for name in (*KEY, *EDITION))
         rows = zip(*columns, strict=True)
         return {(isin, start, width): (rev, n) for isin, start, width, rev, n in rows}
 
     def bar_counts(self, first_ms: int, last_ms: int) -> dict[int, int]:
-        """Return how many bars of each width end then."""
-        found = pc.value_counts(self._bars.table(first_ms, last_ms)["width_ms"])
-        return {entry["values"]: entry["counts"] for entry in found.to_pylist()}
+        return Counter(self._newest(first_ms, last_ms)["width_ms"].to_pylist())
 
     def bar_lines(self) -> dict[date, int]:
-        """Return how many lines there are of each day; amended bars may be twice."""
-        return self._bars.lines()
+        def read(segment: Segment, file: CheckedFile) -> tuple[date, int]:
+            return day_of(segment.first_ms), file.footer.num_rows
 
-    def _reader_of(self, product: Product) -> ArchiveReader | BarReader:
-        return self._reader if product == "windows" else self._bars
+        every = 0, _END_OF_TIME_MS
+        lines = dict.fromkeys(days_in(bars_root(self._root)), 0)
+        for day, rows in self._readers["bars"].read_each(BARS_FILE, BARS, every, read):
+            lines[day] = lines.get(day, 0) + rows
+        return lines
+
+    def _newest(self, first_ms: int, last_ms: int) -> pa.Table:
+        """Return ``KEY`` and ``EDITION`` of the bars that end then, each once.
+
+        ``start`` is milliseconds since 1970.
+        """
+        names = [*KEY, *EDITION]
+
+        def read(_: Segment, file: CheckedFile) -> pa.Table:
+            bars = file.read(names)
+            start = pc.cast(bars["start"], pa.int64())
+            end = pc.add(start, pc.cast(bars["width_ms"], pa.int64()))
+            return bars.set_column(1, "start", start).filter(
+                pc.and_(pc.greater_equal(end, first_ms), pc.less_equal(end, last_ms))
+            )
+
+        bounds_ms = first_ms, last_ms
+        tables = self._readers["bars"].read_each(BARS_FILE, BARS, bounds_ms, read)
+        if not tables:
+            return pa.schema([BARS.field(name) for name in names]).empty_table()
+        return newest_bars(pa.concat_tables(tables).sort_by(BAR_ORDER))
 
 
-def _places(table: pa.Table) -> list[tuple[str, int]]:
+def _places(table: pa.Table) -> list[Place]:
     columns = table["epoch"].to_pylist(), table["offset"].to_pylist()
     return list(zip(*columns, strict=True))

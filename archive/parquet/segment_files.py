@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 
 from archive.contract.segment import Product, Segment
 from archive.parquet.bar_table import BAR_ORDER, BARS, newest_bars
-from archive.parquet.checked_file import CheckedFile
-from archive.parquet.damage import reading
+from archive.parquet.checked_file import CheckedFile, reading
 from archive.parquet.tables import ROWS, SORTED_BY, WINDOWS
 
 WINDOWS_FILE, ROWS_FILE = "windows.parquet", "rows.parquet"
@@ -42,9 +41,28 @@ WINDOWS_LEVEL = 1
 PAGE_BYTES = 8_388_608
 """A group of windows is compressed as a whole."""
 
-# As dictionaries: what repeats within an instrument's rows.
+_SCHEMAS = {WINDOWS_FILE: WINDOWS, ROWS_FILE: ROWS, BARS_FILE: BARS}
+
 _GROWING = ("offset", "position", "seq", "time")
-_REPEATED = sorted({*ROWS.names} - {*_GROWING, "fields", "value"})
+_OPTIONS: dict[str, dict[str, Any]] = {
+    WINDOWS_FILE: {
+        "compression_level": WINDOWS_LEVEL,
+        "use_dictionary": ["epoch"],
+        "data_page_size": PAGE_BYTES,
+    },
+    ROWS_FILE: {
+        # As dictionaries: what repeats within an instrument's rows.
+        "use_dictionary": sorted({*ROWS.names} - {*_GROWING, "fields", "value"}),
+        "column_encoding": dict.fromkeys(_GROWING, "DELTA_BINARY_PACKED"),
+    },
+    BARS_FILE: {
+        "use_dictionary": ["isin", "epoch", "width_ms", "revision"],
+        "column_encoding": {"start": "DELTA_BINARY_PACKED"},
+    },
+}
+
+
+Pause = Callable[[], None]
 
 
 class SegmentFiles(Protocol):
@@ -58,57 +76,39 @@ class SegmentFiles(Protocol):
     at a segment's footers and counts, not at all of its bytes.
     """
 
-    @property
-    def product(self) -> Product: ...
+    product: Product
 
     def write(self, folder: Path, tables: Any) -> None: ...
 
     def merge(
-        self,
-        sources: Sequence[Path],
-        folder: Path,
-        pause: Callable[[], None],
-        *,
-        is_final: bool,
+        self, sources: Sequence[Path], folder: Path, pause: Pause, *, is_final: bool
     ) -> None: ...
 
     def check(self, segment: Segment, folder: Path) -> None: ...
 
 
-class WindowFiles:
+class WindowFiles(SegmentFiles):
     """Of windows (``StoredTables``): two files, of windows and of their rows."""
 
     product: Product = "windows"
 
     def write(self, folder: Path, tables: Any) -> None:
-        """Write the files of a segment."""
-        with _windows_writer(folder) as writer:
+        with _writer(folder, WINDOWS_FILE) as writer:
             writer.write_table(tables.windows, row_group_size=WINDOWS_A_GROUP)
-        with _rows_writer(folder) as writer:
+        with _writer(folder, ROWS_FILE) as writer:
             writer.write_table(tables.rows, row_group_size=ROWS_A_GROUP)
 
     def merge(
-        self,
-        sources: Sequence[Path],
-        folder: Path,
-        pause: Callable[[], None],
-        *,
-        is_final: bool,
+        self, sources: Sequence[Path], folder: Path, pause: Pause, *, is_final: bool
     ) -> None:
-        """Write the files of a segment that holds those of others."""
-        with _windows_writer(folder) as writer:
+        with _writer(folder, WINDOWS_FILE) as writer:
             for source in sources:
                 with CheckedFile(source / WINDOWS_FILE, WINDOWS) as file:
-                    for group in range(file.footer.num_row_groups):
+                    for group in file.groups:
                         pause()
-                        writer.write_table(file.read_group(group))
-        paths = [source / ROWS_FILE for source in sources]
-        with (
-            _rows_writer(folder, FINAL_LEVEL if is_final else LEVEL) as writer,
-            _opened(paths, ROWS) as files,
-        ):
-            merged = _merged(files, ROWS, pause)
-            ordered = (rows.sort_by(SORTED_BY) for rows in merged)
+                        writer.write_table(file.read(groups=[group]))
+        with _merging(sources, folder, ROWS_FILE, pause, is_final) as (rows, writer):
+            ordered = (piece.sort_by(SORTED_BY) for piece in rows)
             _write_grouped(ordered, writer, ROWS_A_GROUP)
 
     def check(self, segment: Segment, folder: Path) -> None:
@@ -129,32 +129,20 @@ class WindowFiles:
                 raise ValueError("has other rows than the segment's name says")
 
 
-class BarFiles:
+class BarFiles(SegmentFiles):
     """Of bars (``StoredBars``): one file. A merge keeps the newest of each bar."""
 
     product: Product = "bars"
 
     def write(self, folder: Path, tables: Any) -> None:
-        """Write the file of a segment."""
-        with _bars_writer(folder) as writer:
+        with _writer(folder, BARS_FILE) as writer:
             writer.write_table(tables.bars, row_group_size=BARS_A_GROUP)
 
     def merge(
-        self,
-        sources: Sequence[Path],
-        folder: Path,
-        pause: Callable[[], None],
-        *,
-        is_final: bool,
+        self, sources: Sequence[Path], folder: Path, pause: Pause, *, is_final: bool
     ) -> None:
-        """Write the file of a segment that holds those of others."""
-        paths = [source / BARS_FILE for source in sources]
-        with (
-            _bars_writer(folder, FINAL_LEVEL if is_final else LEVEL) as writer,
-            _opened(paths, BARS) as files,
-        ):
-            merged = _merged(files, BARS, pause)
-            ordered = (newest_bars(bars.sort_by(BAR_ORDER)) for bars in merged)
+        with _merging(sources, folder, BARS_FILE, pause, is_final) as (bars, writer):
+            ordered = (newest_bars(piece.sort_by(BAR_ORDER)) for piece in bars)
             _write_grouped(ordered, writer, BARS_A_GROUP)
 
     def check(self, segment: Segment, folder: Path) -> None:
@@ -184,9 +172,18 @@ def _bounds_of(footer: pq.FileMetaData, column: str) -> set[Any]:
 
 
 @contextmanager
-def _opened(paths: Sequence[Path], schema: pa.Schema) -> Iterator[list[CheckedFile]]:
-    with ExitStack() as files:
-        yield [files.enter_context(CheckedFile(path, schema)) for path in paths]
+def _merging(
+    sources: Sequence[Path], folder: Path, name: str, pause: Pause, is_final: bool
+) -> Iterator[tuple[Iterator[pa.Table], pq.ParquetWriter]]:
+    """Give the rows of the sources' files ``name``, and what writes the merged one."""
+    with (
+        _writer(folder, name, FINAL_LEVEL if is_final else LEVEL) as writer,
+        ExitStack() as stack,
+    ):
+        schema = _SCHEMAS[name]
+        files = (CheckedFile(source / name, schema) for source in sources)
+        opened = [stack.enter_context(file) for file in files]
+        yield _merged(opened, schema, pause), writer
 
 
 def _write_grouped(
@@ -209,7 +206,7 @@ def _write_grouped(
 
 
 def _merged(
-    files: Sequence[CheckedFile], schema: pa.Schema, pause: Callable[[], None]
+    files: Sequence[CheckedFile], schema: pa.Schema, pause: Pause
 ) -> Iterator[pa.Table]:
     """Yield the rows of files by ``isin``, all rows of an instrument together."""
     pieces = {n: file.pieces(ROWS_A_PIECE) for n, file in enumerate(files)}
@@ -241,37 +238,12 @@ def _last_of(head: pa.Table) -> str:
     return str(head["isin"][-1].as_py()) if head.num_rows else ""
 
 
-def _windows_writer(folder: Path) -> pq.ParquetWriter:
+def _writer(folder: Path, name: str, level: int = LEVEL) -> pq.ParquetWriter:
+    options = {"compression_level": level, **_OPTIONS[name]}
     return pq.ParquetWriter(
-        folder / WINDOWS_FILE,
-        WINDOWS,
+        folder / name,
+        _SCHEMAS[name],
         write_page_checksum=True,
         compression="zstd",
-        compression_level=WINDOWS_LEVEL,
-        use_dictionary=["epoch"],
-        data_page_size=PAGE_BYTES,
-    )
-
-
-def _rows_writer(folder: Path, level: int = LEVEL) -> pq.ParquetWriter:
-    return pq.ParquetWriter(
-        folder / ROWS_FILE,
-        ROWS,
-        write_page_checksum=True,
-        compression="zstd",
-        compression_level=level,
-        use_dictionary=_REPEATED,
-        column_encoding=dict.fromkeys(_GROWING, "DELTA_BINARY_PACKED"),
-    )
-
-
-def _bars_writer(folder: Path, level: int = LEVEL) -> pq.ParquetWriter:
-    return pq.ParquetWriter(
-        folder / BARS_FILE,
-        BARS,
-        write_page_checksum=True,
-        compression="zstd",
-        compression_level=level,
-        use_dictionary=["isin", "epoch", "width_ms", "revision"],
-        column_encoding={"start": "DELTA_BINARY_PACKED"},
+        **options,
     )

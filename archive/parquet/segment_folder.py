@@ -29,12 +29,11 @@ from archive.parquet.folder_lock import FolderLock
 
 DAY = "day="
 _DAYS, _PARTS = ".days", ".parts"
-_BARS, _DAMAGED = "bars", "damaged"
 
 
 def bars_root(root: Path) -> Path:
     """Return the folder of the bars of an archive."""
-    return root / _BARS
+    return root / "bars"
 
 
 def days_in(root: Path) -> dict[date, Path]:
@@ -79,7 +78,7 @@ def all_segments(root: Path) -> list[tuple[Segment, Path]]:
 
 def damaged_root(root: Path) -> Path:
     """Return the folder of what was set aside of an archive's product."""
-    return root / _DAMAGED
+    return root / "damaged"
 
 
 def segments_aside(root: Path) -> list[Path]:
@@ -88,11 +87,11 @@ def segments_aside(root: Path) -> list[Path]:
     for folder in days_in(damaged_root(root)).values():
         with suppress(FileNotFoundError, NotADirectoryError):
             names = sorted(os.listdir(folder))
-            paths += [folder / name for name in names if _segment_aside(name)]
+            paths += [folder / name for name in names if segment_aside(name)]
     return paths
 
 
-def _segment_aside(name: str) -> Segment | None:
+def segment_aside(name: str) -> Segment | None:
     """Return which segment was set aside; a second one has a number behind it."""
     return Segment.parse(name.partition(".")[0])
 
@@ -188,7 +187,7 @@ class SegmentFolder:
             new = self._new_version(day)
             for _, path in segments_in(old):
                 if path.name not in names:
-                    _link_all(path, new / path.name)
+                    shutil.copytree(path, new / path.name, copy_function=_link)
             if merged is not None:
                 part = self._parts / merged.name
                 _sync(part, *part.iterdir())
@@ -254,17 +253,7 @@ class SegmentFolder:
         _sync(self.root)
 
 
-def _link_all(path: Path, copy: Path) -> None:
-    """Have a segment be there a second time, whatever is in it."""
-    if not path.is_dir():
-        _link(path, copy)
-        return
-    copy.mkdir()
-    for file in path.iterdir():
-        _link_all(file, copy / file.name)
-
-
-def _link(file: Path, copy: Path) -> None:
+def _link(file: str, copy: str) -> None:
     try:
         os.link(file, copy)
     except OSError:
@@ -273,7 +262,7 @@ def _link(file: Path, copy: Path) -> None:
         _sync(copy)
 
 
-def _sync(*paths: Path) -> None:
+def _sync(*paths: Path | str) -> None:
     for path in paths:
         number = os.open(path, os.O_RDONLY)
         try:

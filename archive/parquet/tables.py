@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.contract.logged_window import LoggedWindow
+from archive.contract.logged import LoggedWindow
 from archive.contract.packed_window import pack_window
 from archive.contract.segment import Product
 from ingest.instrument_table.known_instruments import Instruments
@@ -30,10 +30,7 @@ AMOUNTS = ("volume", "value", "high", "low")
 well if none of them counts for the range.
 """
 
-SUM_NAMES = (*AMOUNTS, "volume_text", "value_text")
-"""The columns of a row's sums; files of earlier versions have none of them."""
-
-_MS, _US = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")
+MS, US = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")
 
 _MASTER = (
     ("code", pa.string()),
@@ -55,8 +52,8 @@ WINDOWS = pa.schema(
     [
         ("epoch", pa.string()),
         ("offset", pa.int64()),
-        ("window", _MS),
-        ("published", _US),
+        ("window", MS),
+        ("published", US),
         ("window_ms", pa.int32()),
         ("rows", pa.int32()),
         ("trades", pa.int64()),
@@ -70,10 +67,10 @@ WINDOWS = pa.schema(
 ROWS = pa.schema(
     [
         ("isin", pa.string()),
-        ("window", _MS),
+        ("window", MS),
         ("epoch", pa.string()),
         ("offset", pa.int64()),
-        ("time", _US),
+        ("time", US),
         ("seq", pa.int64()),
         ("position", pa.int64()),
         ("price", DECIMAL),
@@ -160,16 +157,14 @@ def build_tables(
     ``versions[i]`` is that of the i-th window, ``before`` that of the window before the
     first, None if there is none. Raises BadWindow.
     """
-    lines: list[bytes] = []
-    counts: list[int] = []
-    for window in windows:
-        of_one = window.lines
-        lines += of_one
-        counts.append(len(of_one))
+    lines_of_each = [window.lines for window in windows]
+    lines = [line for lines in lines_of_each for line in lines]
+    counts = [len(lines) for lines in lines_of_each]
     places = pa.array([i for i, n in enumerate(counts) for _ in range(n)], pa.int64())
     parsed = _parse(lines, windows, places)
     of_windows = _window_columns(windows, versions, counts, window_ms)
-    columns = {**parsed, **_take(of_windows, places, ("window", "epoch", "offset"))}
+    place = {n: of_windows[n].take(places) for n in ("window", "epoch", "offset")}
+    columns = {**parsed, **place}
     rows = _join(columns, places, versions, table_at)
     trades = _sums(columns["trades"], places, len(windows))
     # A series is in no table: its instrument is.
@@ -211,7 +206,7 @@ def _parse(
     return {
         "isin": texts["isin"],
         **numbers,
-        "time": pc.cast(numbers["time"], _US),
+        "time": pc.cast(numbers["time"], US),
         "price": pc.cast(_none_if_empty(texts["price"]), DECIMAL),
         "size": pc.cast(_none_if_empty(texts["size"]), DECIMAL),
         "price_text": _none_if_empty(texts["price"]),
@@ -223,7 +218,7 @@ def _parse(
 
 
 def _amounts(texts: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    """Return the columns of ``SUM_NAMES``; a row of its own trade says that trade's."""
+    """Return the columns of a row's sums; one of its own trade says that trade's."""
     price, size = (_none_if_empty(texts[name]) for name in ("price", "size"))
     is_own = pc.and_(pc.equal(texts["trades"], "1"), pc.equal(texts["volume"], ""))
     trades = zip(*(c.to_pylist() for c in (is_own, price, size)), strict=True)
@@ -273,19 +268,13 @@ def _window_columns(
     return {
         "epoch": pa.array([w.epoch for w in windows], pa.string()),
         "offset": pa.array([w.offset for w in windows], pa.int64()),
-        "window": pa.array([w.window for w in windows], pa.int64()).cast(_MS),
-        "published": pa.array([w.published_us for w in windows], pa.int64()).cast(_US),
+        "window": pa.array([w.window for w in windows], pa.int64()).cast(MS),
+        "published": pa.array([w.published_us for w in windows], pa.int64()).cast(US),
         "window_ms": pa.array([window_ms] * len(windows), pa.int32()),
         "rows": pa.array(counts, pa.int32()),
         "instrument_version": pa.array(versions, pa.int64()),
         "packed": pa.array([pack_window(w.message) for w in windows], pa.binary()),
     }
-
-
-def _take(
-    columns: dict[str, pa.Array], places: pa.Array, names: Sequence[str]
-) -> dict[str, pa.Array]:
-    return {name: columns[name].take(places) for name in names}
 
 
 def _join(
@@ -299,11 +288,9 @@ def _join(
     table = pa.table(columns)
     of_rows = pa.array(versions, pa.int64()).take(places)
     for version in sorted(set(versions)):
-        part = (
-            table.filter(pc.equal(of_rows, version))
-            if len(set(versions)) > 1
-            else table
-        )
+        part = table
+        if len(set(versions)) > 1:
+            part = table.filter(pc.equal(of_rows, version))
         isins, master = master_columns(table_at(version))
         found = pc.index_in(part["isin"].combine_chunks(), value_set=isins)
         for name, column in master.items():
@@ -321,7 +308,7 @@ def master_columns(instruments: Instruments) -> tuple[pa.Array, dict[str, pa.Arr
     columns: dict[str, pa.Array] = {}
     for name, kind in _MASTER:
         texts = pa.array([getattr(entry, name) for entry in entries], pa.string())
-        columns[name] = texts if kind == pa.string() else pc.cast(texts, kind)
+        columns[name] = pc.cast(texts, kind)
     return isins, columns
 
 
@@ -331,12 +318,18 @@ def _sums(values: Any, places: pa.Array, windows: int) -> pa.Array:
         return pa.array([0] * windows, pa.int64())
     table = pa.table({"place": places, "value": values})
     sums = table.group_by("place").aggregate([("value", "sum")])
-    by_place = dict(
-        zip(sums["place"].to_pylist(), sums["value_sum"].to_pylist(), strict=True)
-    )
+    pairs = sums["place"].to_pylist(), sums["value_sum"].to_pylist()
+    by_place = dict(zip(*pairs, strict=True))
     return pa.array([by_place.get(place, 0) for place in range(windows)], pa.int64())
 
 
 def _none_if_empty(texts: pa.Array) -> pa.Array:
     none = pa.scalar(None, pa.string())
     return pc.if_else(pc.equal(texts, ""), none, texts)
+
+
+def ends_within(windows: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
+    """Return the lines whose ``window`` is within the bounds, both included."""
+    ends = pc.cast(windows["window"], pa.int64())
+    is_within = pc.and_(pc.greater_equal(ends, first_ms), pc.less_equal(ends, last_ms))
+    return windows.filter(is_within)

@@ -4,12 +4,10 @@ from datetime import date
 
 import psycopg
 
-from archive.account import Place
-from archive.bar_account import BarKey, Edition
-from archive.contract.archive_gap import ArchiveGap, find_gaps, gaps_within
+from archive.account import BarKey, Edition, Place
 from archive.contract.segment import Product, Segment
 from archive.postgres.postgres_sink import RUNS
-from archive.storing.archive_sink import SinkRefused
+from archive.storing.archive_sink import ArchiveCounts, SinkRefused
 from ingest.process.redact import server_address
 
 _WITHIN = """
@@ -40,48 +38,31 @@ FROM tickthrottle_bar_batches GROUP BY 1
 """
 
 
-class PostgresCounts:
+class PostgresCounts(ArchiveCounts):
     """What is stored, by the tables. Methods raise SinkRefused."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     def segments(self, product: Product = "windows") -> list[Segment]:
-        """Return each day's runs of windows, or of the bar log, without a hole."""
         return [Segment(*row) for row in self._ask(RUNS[product])]
 
-    def gaps(
-        self, product: Product, first_ms: int = 0, last_ms: int = 2**53
-    ) -> list[ArchiveGap]:
-        """Return the gaps between two ends."""
-        gaps = find_gaps(self.segments(product), product)
-        return gaps_within(gaps, first_ms, last_ms)
-
-    def damage(self) -> list[str]:
-        """Return nothing: a database looks after its own files."""
-        return []
-
     def windows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int, int]]:
-        """Return place, end and number of rows of each window."""
-        found = self._ask(_WINDOWS, first_ms, last_ms)
-        return [((epoch, offset), end, rows) for epoch, offset, end, rows in found]
+        windows = self._ask(_WINDOWS, first_ms, last_ms)
+        return [((epoch, offset), end, rows) for epoch, offset, end, rows in windows]
 
     def rows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int]]:
-        """Return the rows of each place, counted one by one."""
         counts = self._ask(_ROWS, first_ms, last_ms)
         return [((epoch, offset), n) for epoch, offset, n in counts]
 
     def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, Edition]:
-        """Return the edition of each bar that ends then."""
-        found = self._ask(_BARS, first_ms, last_ms)
-        return {(i, start, width): (rev, n) for i, start, width, rev, n in found}
+        bars = self._ask(_BARS, first_ms, last_ms)
+        return {(i, start, width): (rev, n) for i, start, width, rev, n in bars}
 
     def bar_counts(self, first_ms: int, last_ms: int) -> dict[int, int]:
-        """Return how many bars of each width end then."""
         return dict(self._ask(_BAR_COUNTS, first_ms, last_ms))
 
     def bar_lines(self) -> dict[date, int]:
-        """Return how many lines were stored of each day, an amended bar each time."""
         return dict(self._ask(_BAR_LINES))
 
     def _ask(self, query: str, *values: object) -> list[tuple]:  # type: ignore[type-arg]

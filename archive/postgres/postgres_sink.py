@@ -27,8 +27,8 @@ from archive.parquet.bar_table import (
 )
 from archive.parquet.tables import AMOUNTS, ROWS, StoredTables
 from archive.postgres.postgres_session import PostgresSession
-from archive.storing.archive_sink import SinkRefused
-from archive.storing.column_texts import digits_of, exact_digits
+from archive.storing.archive_sink import Sink, SinkRefused
+from archive.storing.column_texts import exact_digits
 from ingest.process.redact import server_address
 
 VERSION = 2
@@ -51,37 +51,28 @@ _TABLES = (
 )
 
 # Each day's runs of numbers without a hole, as a segment's name says them.
-RUNS: dict[Product, str] = {
-    "windows": """
-SELECT (extract(epoch FROM min(published)) * 1000)::bigint, min("offset"),
-       max("offset"), epoch, (extract(epoch FROM min("window")) * 1000)::bigint,
-       (extract(epoch FROM max("window")) * 1000)::bigint
-FROM (SELECT *, "offset" - row_number() OVER (PARTITION BY epoch, day
-                                              ORDER BY "offset") AS run
-      FROM (SELECT *, tickthrottle_day("window") AS day
-            FROM tickthrottle_windows) dated) numbered
+_RUNS = """
+SELECT (extract(epoch FROM min(published)) * 1000)::bigint, min({number}),
+       max({number}), epoch, (extract(epoch FROM min({first})) * 1000)::bigint,
+       (extract(epoch FROM max({last})) * 1000)::bigint
+FROM (SELECT *, {number} - row_number() OVER (PARTITION BY epoch, day
+                                              ORDER BY {number}) AS run
+      FROM (SELECT *, tickthrottle_day({last}) AS day
+            FROM {table}) dated) numbered
 GROUP BY epoch, day, run
-""",
-    "bars": """
-SELECT (extract(epoch FROM min(published)) * 1000)::bigint, min(number),
-       max(number), epoch, (extract(epoch FROM min(first_end)) * 1000)::bigint,
-       (extract(epoch FROM max(last_end)) * 1000)::bigint
-FROM (SELECT *, number - row_number() OVER (PARTITION BY epoch, day
-                                            ORDER BY number) AS run
-      FROM (SELECT *, tickthrottle_day(last_end) AS day
-            FROM tickthrottle_bar_batches) dated) numbered
-GROUP BY epoch, day, run
-""",
-}
-
-# Whether the tables are as later versions made them.
-_IS_WHOLE = """
-SELECT to_regprocedure('tickthrottle_day(timestamptz)') IS NOT NULL
-   AND EXISTS (SELECT FROM pg_attribute WHERE attname = 'volume'
-               AND attrelid = to_regclass('tickthrottle_rows'))
-   AND NOT EXISTS (SELECT FROM pg_attribute WHERE attname = 'open' AND attnotnull
-                   AND attrelid = to_regclass('tickthrottle_bars'))
 """
+_END = '"window"'
+RUNS: dict[Product, str] = {
+    "windows": _RUNS.format(
+        table="tickthrottle_windows", number='"offset"', first=_END, last=_END
+    ),
+    "bars": _RUNS.format(
+        table="tickthrottle_bar_batches",
+        number="number",
+        first="first_end",
+        last="last_end",
+    ),
+}
 
 _SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint
@@ -116,8 +107,8 @@ _OLDEST: dict[Product, bytes] = {
 }
 
 
-class PostgresSink:
-    """The archive in a database; a ``Sink``.
+class PostgresSink(Sink):
+    """The archive in a database.
 
     ``max_days``: older ones are deleted; 0: none. ``name`` is the archive's: ``open``
     ends sessions of another process of it. Raises SinkAway for what may pass,
@@ -192,10 +183,6 @@ class PostgresSink:
                 return f"removed the day {oldest}{name}"
         return None
 
-    def damaged(self) -> list[str]:
-        """Return nothing: a database looks after its own files."""
-        return []
-
     def _delete(self, product: Product, day: date, pause: Callable[[], None]) -> None:
         first_ms, last_ms = span_of(day)
         first = None
@@ -226,25 +213,19 @@ class PostgresSink:
         return int(size)
 
     def interrupt(self) -> None:
-        """Have whatever waits for the server fail."""
         self._storing.interrupt()
         self._tidying.interrupt()
 
     def close(self) -> None:
-        """Disconnect."""
         self._storing.close()
         self._tidying.close()
 
     def _check_version(self, cursor: psycopg.Cursor) -> None:
-        found = "SELECT to_regclass('tickthrottle_archive') IS NOT NULL"
-        cursor.execute(found)
+        cursor.execute("SELECT to_regclass('tickthrottle_archive') IS NOT NULL")
         [(is_there,)] = cursor.fetchall()
         if not is_there:
-            cursor.execute("SELECT to_regclass('tickthrottle_windows') IS NOT NULL")
-            [(is_older,)] = cursor.fetchall()
-            if is_older:
-                raise self._refused("has tables of an older version, without a number")
-            _make_tables(cursor)
+            schema = files("archive.postgres").joinpath("schema.sql").read_text("utf-8")
+            cursor.execute(schema.encode())
             cursor.execute(
                 "INSERT INTO tickthrottle_archive (version) VALUES (%s)", [VERSION]
             )
@@ -256,10 +237,6 @@ class PostgresSink:
             raise self._refused(
                 f"has tables of {age} version, {version}; this is {VERSION}"
             )
-        cursor.execute(_IS_WHOLE.encode())
-        [(is_whole,)] = cursor.fetchall()
-        if not is_whole:
-            _make_tables(cursor)
 
     def _refused(self, text: str) -> SinkRefused:
         tables = ", ".join(("tickthrottle_archive", *_TABLES))
@@ -267,11 +244,6 @@ class PostgresSink:
             f"postgres_url {server_address(self._url)}: {text}. Rename or drop them "
             f"({tables}), or name another database"
         )
-
-
-def _make_tables(cursor: psycopg.Cursor) -> None:
-    schema = files("archive.postgres").joinpath("schema.sql").read_text("utf-8")
-    cursor.execute(schema.encode())
 
 
 def _moment(time_ms: int) -> datetime:
@@ -298,10 +270,10 @@ def _put(cursor: psycopg.Cursor, table: str, columns: tuple[str, ...]) -> None:
     """Put copied lines where they belong, by their keys."""
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     keys = sql.SQL(", ").join(map(sql.Identifier, _KEYS[table]))
-    others = (column for column in columns if column not in _KEYS[table])
     news = (
         sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(column))
-        for column in others
+        for column in columns
+        if column not in _KEYS[table]
     )
     cursor.execute(
         sql.SQL(
@@ -334,7 +306,7 @@ def _parts_of_bars(tables: StoredBars) -> Sequence[_Part]:
     bars = newest_bars(tables.bars)
     for name in (*PRICES, *SUMS):
         at = bars.schema.get_field_index(name)
-        bars = bars.set_column(at, name, digits_of(bars[name]))
+        bars = bars.set_column(at, name, exact_digits(bars, name))
     return (
         ("tickthrottle_bar_batches", tuple(BATCHES.names), tables.batches),
         ("tickthrottle_bars", tuple(BARS.names), bars),

@@ -1,4 +1,4 @@
--- The archive's tables. Creating them again changes nothing.
+-- The archive's tables.
 
 -- The day, in UTC, of a window or bar that ends then: that of its last millisecond, as
 -- `day_of` says it in archive/contract/segment.py.
@@ -37,6 +37,10 @@ CREATE TABLE IF NOT EXISTS tickthrottle_rows (
   price numeric,
   size numeric,
   trades bigint NOT NULL,
+  volume numeric,
+  value numeric,
+  high numeric,
+  low numeric,
   fields json,
   listed bool NOT NULL,
   code text,
@@ -51,10 +55,6 @@ CREATE TABLE IF NOT EXISTS tickthrottle_rows (
   status text,
   PRIMARY KEY (epoch, "offset", isin)
 );
--- Tables of an earlier version have none of them.
-ALTER TABLE tickthrottle_rows
-  ADD COLUMN IF NOT EXISTS volume numeric, ADD COLUMN IF NOT EXISTS value numeric,
-  ADD COLUMN IF NOT EXISTS high numeric, ADD COLUMN IF NOT EXISTS low numeric;
 CREATE INDEX IF NOT EXISTS tickthrottle_rows_by_instrument
   ON tickthrottle_rows (isin, "window");
 CREATE INDEX IF NOT EXISTS tickthrottle_rows_by_end
@@ -86,9 +86,5 @@ CREATE TABLE IF NOT EXISTS tickthrottle_bars (
   number bigint NOT NULL,
   PRIMARY KEY (isin, width_ms, start)
 );
--- Bars of an earlier version had all of them.
-ALTER TABLE tickthrottle_bars
-  ALTER COLUMN open DROP NOT NULL, ALTER COLUMN high DROP NOT NULL,
-  ALTER COLUMN low DROP NOT NULL, ALTER COLUMN close DROP NOT NULL;
 CREATE INDEX IF NOT EXISTS tickthrottle_bars_by_start
   ON tickthrottle_bars USING brin (start);

@@ -1,24 +1,30 @@
-"""Where windows and bars are kept: what is asked of files and of a database."""
+"""Where windows and bars are kept: what is asked of files, a database and topics."""
 
 from collections.abc import Callable
+from datetime import date
 from typing import Protocol
 
+from archive.account import BarKey, Edition, Place
+from archive.contract.archive_gap import ArchiveGap, find_gaps
 from archive.contract.segment import Product, Segment
 from archive.parquet.bar_table import StoredBars
 from archive.parquet.tables import StoredTables
+from tickthrottle_client.log_v1 import LogAway, LogUnusable
+
+END_OF_TIME_MS = 2**53
 
 
-class SinkAway(RuntimeError):
+class SinkAway(LogAway):
     """Nothing can be stored now; it may pass."""
 
 
-class SinkRefused(RuntimeError):
+class SinkRefused(LogUnusable):
     """Nothing can be stored where it should be, and no waiting cures that."""
 
 
 class Sink(Protocol):
-    """Where windows and bars are kept. Methods raise OSError or SinkAway for what may
-    pass.
+    """Where windows and bars are kept. Methods raise OSError or LogAway for what may
+    pass, LogUnusable for what does not.
 
     ``open`` makes it this process's own: whoever had it before, and was frozen, stores
     nothing any more. ``stored`` says what is there of windows and of bars, whatever was
@@ -26,7 +32,8 @@ class Sink(Protocol):
     there changes nothing. ``tidy`` does one thing at a time and says what; it is called
     in a thread of its own, and calls ``pause`` now and then. ``damaged`` names what
     cannot be read any more and was set aside. ``interrupt``, in any thread, has a call
-    that waits for an answer fail, if it can.
+    that waits for an answer fail, if it can. Servers that look after their own files
+    need nothing of the last three.
     """
 
     def open(self) -> None: ...
@@ -35,14 +42,51 @@ class Sink(Protocol):
 
     def store(self, segment: Segment, tables: StoredTables | StoredBars) -> None: ...
 
-    def tidy(
-        self, newest_ms: int, pause: Callable[[], None] = lambda: None
-    ) -> str | None: ...
-
-    def damaged(self) -> list[str]: ...
-
     def size_bytes(self) -> int: ...
 
-    def interrupt(self) -> None: ...
-
     def close(self) -> None: ...
+
+    def tidy(
+        self, newest_ms: int, pause: Callable[[], None] = lambda: None
+    ) -> str | None:
+        return None
+
+    def damaged(self) -> list[str]:
+        return []
+
+    def interrupt(self) -> None:
+        return None
+
+
+class ArchiveCounts(Protocol):
+    """What an archive says of its contents, between two ends of windows.
+
+    ``segments`` are each day's runs of windows, or of entries of the bar log, without a
+    hole; ``windows`` returns the place, end and number of rows of each window, ``rows``
+    how many rows of each window are there, counted one by one, ``damage`` which files
+    cannot be read: a database and brokers look after their own. ``bars`` returns the
+    newest edition of each bar, ``bar_counts`` how many there are of each width; bounds
+    are ends of bars. ``bar_lines`` is quick: how many lines were stored of each day, an
+    amended bar each time. Methods raise OSError and LogError.
+    """
+
+    def segments(self, product: Product = "windows") -> list[Segment]: ...
+
+    def windows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int, int]]: ...
+
+    def rows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int]]: ...
+
+    def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, Edition]: ...
+
+    def bar_counts(self, first_ms: int, last_ms: int) -> dict[int, int]: ...
+
+    def bar_lines(self) -> dict[date, int]: ...
+
+    def gaps(
+        self, product: Product, first_ms: int = 0, last_ms: int = END_OF_TIME_MS
+    ) -> list[ArchiveGap]:
+        gaps = find_gaps(self.segments(product), product)
+        return [gap for gap in gaps if gap.is_within(first_ms, last_ms)]
+
+    def damage(self) -> list[str]:
+        return []

@@ -12,8 +12,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from archive.contract.segment import Coverage, Product, Segment
 from archive.parquet.bar_table import StoredBars
 from archive.parquet.tables import StoredTables
-from archive.storing.archive_sink import SinkAway, SinkRefused
-from archive.topics.relay_topics import RelayTopics, sink_fault
+from archive.storing.archive_sink import Sink, SinkAway, SinkRefused
+from archive.topics.relay_topics import RelayTopics
 from archive.topics.relayed_records import (
     BAR_TOPIC,
     ROW_TOPIC,
@@ -23,11 +23,11 @@ from archive.topics.relayed_records import (
     records_of,
     with_segment,
 )
-from tickthrottle_client.kafka_client import Reports, create_client
-from tickthrottle_client.log_v1 import LogUnusable
+from tickthrottle_client.kafka_client import Reports, create_client, sentence
+from tickthrottle_client.log_v1 import LogError
 
 COMMIT_S = 20.0
-"""A transaction that is not committed by then is tried again."""
+"""A transaction that is not committed by then is tried again; no call takes longer."""
 
 _FULL_S = 1.0
 _FENCED = frozenset(
@@ -40,11 +40,10 @@ _FENCED = frozenset(
 _TOPIC_OF: dict[Product, str] = {"windows": WINDOW_TOPIC, "bars": BAR_TOPIC}
 
 
-class KafkaSink:
-    """The archive in topics; a ``Sink``.
+class KafkaSink(Sink):
+    """The archive in topics.
 
     ``name`` is the archive's: ``open`` ends the transactions of another process of it.
-    Raises SinkAway for what may pass, SinkRefused for what does not.
     """
 
     def __init__(
@@ -115,10 +114,7 @@ class KafkaSink:
             "linger.ms": 5,
             "error_cb": self._reports,
         }
-        try:
-            producer = create_client(Producer, topic, options)
-        except LogUnusable as error:
-            raise SinkRefused(str(error)) from None
+        producer = create_client(Producer, topic, options)
         try:
             producer.init_transactions(COMMIT_S)
         except KafkaException as error:
@@ -140,31 +136,18 @@ class KafkaSink:
                 f"{error}. Delete the topic, or name another prefix (archive_topics)"
             ) from None
 
-    def _fault(self, error: KafkaException) -> SinkAway | SinkRefused:
+    def _fault(self, error: KafkaException) -> LogError:
         topic = self._topics.topic(ROW_TOPIC)
         if error.args[0].code() in _FENCED:
             return SinkRefused(f"{topic}: another archive of this name has taken over")
         if error.args[0].txn_requires_abort():
             # It is aborted when the next one begins.
             return SinkAway(f"{topic}: {error.args[0].str()}")
-        return sink_fault(topic, error, self._reports)
-
-    def tidy(
-        self, newest_ms: int, pause: Callable[[], None] = lambda: None
-    ) -> str | None:
-        """Do nothing: brokers keep topics as long as they are told to."""
-        return None
-
-    def damaged(self) -> list[str]:
-        """Return nothing: brokers look after their own files."""
-        return []
+        return sentence(topic, error.args[0], self._reports)
 
     def size_bytes(self) -> int:
         """Return 0: what topics take is for their brokers to say."""
         return 0
-
-    def interrupt(self) -> None:
-        """Do nothing: each call ends by itself, after ``COMMIT_S`` at most."""
 
     def close(self) -> None:
         """Disconnect; what is not committed is given up."""

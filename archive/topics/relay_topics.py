@@ -5,15 +5,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from confluent_kafka import (
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
-from archive.storing.archive_sink import SinkAway, SinkRefused
+from archive.storing.archive_sink import SinkRefused
 from archive.topics.relayed_records import (
     BAR_TOPIC,
     LATEST_TOPIC,
@@ -30,7 +25,7 @@ from tickthrottle_client.kafka_client import (
     sentence,
 )
 from tickthrottle_client.kafka_topic import KafkaTopic
-from tickthrottle_client.log_v1 import LogAway, LogUnusable
+from tickthrottle_client.log_v1 import LogUnusable
 
 ORDERED = (WINDOW_TOPIC, BAR_TOPIC)
 """Topics of one partition: their records are in the order of their log."""
@@ -42,7 +37,10 @@ ANSWER_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RelayTopics:
-    """Where they are, how to reach them, and what their names begin with."""
+    """Where they are, how to reach them, and what their names begin with.
+
+    Methods raise LogAway and LogUnusable.
+    """
 
     servers: str
     prefix: str
@@ -53,52 +51,40 @@ class RelayTopics:
         return KafkaTopic(self.servers, f"{self.prefix}.{kind}", self.options)
 
     def make(self) -> None:
-        """Make those that are not there. Raises SinkAway, and SinkRefused.
+        """Make those that are not there.
 
         Those of windows and of bars have one partition, ``latest`` is compacted, and
         the others are as brokers make topics. What is there stays as it is; if it
         cannot be used so, it is refused.
         """
         reports = Reports()
-        try:
-            admin = create_admin(self.topic(WINDOW_TOPIC), reports)
-            wanted = [
-                NewTopic(
-                    self.topic(kind).topic,
-                    num_partitions=1 if kind in ORDERED else -1,
-                    config={"cleanup.policy": "compact"}
-                    if kind == LATEST_TOPIC
-                    else {},
-                )
-                for kind in ALL
-            ]
-            made = admin.create_topics(wanted, request_timeout=ANSWER_S)
-            for kind, future in zip(ALL, made.values(), strict=True):
-                try:
-                    answer(self.topic(kind), future, reports)
-                except LogUnusable:
-                    # There already, or not to be made by this user.
-                    found = answer(self.topic(kind), describe(self.topic(kind), admin))
-                    self._check(kind, len(found.partitions))
-        except LogAway as error:
-            raise SinkAway(str(error)) from None
-        except LogUnusable as error:
-            raise SinkRefused(str(error)) from None
-
-    def _check(self, kind: str, partitions: int) -> None:
-        if kind in ORDERED and partitions != 1:
-            raise SinkRefused(
-                f"{self.topic(kind)}: has {partitions} partitions, and must have 1: "
-                "its records are in the order of their log. Delete it, or name another "
-                "prefix (archive_topics)"
+        admin = create_admin(self.topic(WINDOW_TOPIC), reports)
+        topics = [
+            NewTopic(
+                self.topic(kind).topic,
+                num_partitions=1 if kind in ORDERED else -1,
+                config={"cleanup.policy": "compact"} if kind == LATEST_TOPIC else {},
             )
+            for kind in ALL
+        ]
+        made = admin.create_topics(topics, request_timeout=ANSWER_S)
+        for kind, future in zip(ALL, made.values(), strict=True):
+            topic = self.topic(kind)
+            try:
+                answer(topic, future, reports)
+            except LogUnusable:
+                # There already, or not to be made by this user.
+                partitions = len(answer(topic, describe(topic, admin)).partitions)
+                if kind in ORDERED and partitions != 1:
+                    raise SinkRefused(
+                        f"{topic}: has {partitions} partitions, and must have 1: its "
+                        "records are in the order of their log. Delete it, or name "
+                        "another prefix (archive_topics)"
+                    ) from None
 
     def last(self, kind: str) -> Message | None:
-        """Return the last record of an ordered topic that is committed, if any.
-
-        Raises SinkAway, SinkRefused.
-        """
-        with self._reading(kind) as reader:
+        """Return the last record of an ordered topic that is committed, if any."""
+        with closing(TopicReader(self.topic(kind))) as reader:
             low, high = reader.bounds(0)
             back = 2
             while low < high:
@@ -115,9 +101,9 @@ class RelayTopics:
     def records(self, kind: str, first_ms: int, last_ms: int) -> Iterator[Message]:
         """Yield the committed records of windows, or bars, that end between the two.
 
-        Raises SinkAway, and SinkRefused, also for a record of somebody else.
+        Raises SinkRefused for a record of somebody else.
         """
-        with self._reading(kind) as reader:
+        with closing(TopicReader(self.topic(kind))) as reader:
             for partition in reader.partitions():
                 _, high = reader.bounds(partition)
                 begin = reader.offset_at(partition, first_ms)
@@ -131,20 +117,14 @@ class RelayTopics:
                     if first_ms <= int(end) <= last_ms:
                         yield message
 
-    def _reading(self, kind: str) -> "closing[TopicReader]":
-        return closing(TopicReader(self.topic(kind)))
-
 
 class TopicReader:
-    """Reads what is committed of one topic. Methods raise SinkAway, SinkRefused."""
+    """Reads what is committed of one topic. Methods raise LogAway and LogUnusable."""
 
     def __init__(self, topic: KafkaTopic) -> None:
         self._topic = topic
         self._reports = Reports()
-        try:
-            self._consumer = create_reader(topic, self._reports)
-        except LogUnusable as error:
-            raise SinkRefused(str(error)) from None
+        self._consumer = create_reader(topic, self._reports)
 
     def partitions(self) -> list[int]:
         """Return the numbers of its partitions."""
@@ -199,13 +179,4 @@ class TopicReader:
         try:
             yield
         except KafkaException as error:
-            raise sink_fault(self._topic, error, self._reports) from None
-
-
-def sink_fault(
-    topic: KafkaTopic, error: KafkaException, reports: Reports | None = None
-) -> SinkAway | SinkRefused:
-    """Return the exception that says what a client's error means."""
-    found = sentence(topic, error.args[0], reports)
-    kind = SinkAway if isinstance(found, LogAway) else SinkRefused
-    return kind(str(found))
+            raise sentence(self._topic, error.args[0], self._reports) from None

@@ -65,16 +65,13 @@ def parse_moment(option: str, text: str | None) -> int | None:
 
 def parse_moment_or_place(option: str, text: str | None) -> int | Place | None:
     """Return a moment in milliseconds or a place; None for none. Raises BadArgument."""
-    if text is None:
-        return None
-    if found := _PLACE.fullmatch(text):
-        place = Place(int(found[1]), int(found[2]))
-        if place.position < 2**63:
-            return place
-    moment_ms = _moment_ms(text)
-    if moment_ms is None:
-        raise BadArgument(f"{option} {text}: {_MOMENT_RULE}, or <partition>:<position>")
-    return moment_ms
+    match = _PLACE.fullmatch(text or "")
+    if match and int(match[2]) < 2**63:
+        return Place(int(match[1]), int(match[2]))
+    try:
+        return parse_moment(option, text)
+    except BadArgument as error:
+        raise BadArgument(f"{error}, or <partition>:<position>") from None
 
 
 def check_number(option: str, number: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.commands.arguments import format_moment
-from cli.commands.entry import fail
+from cli.commands.entry import fail, failing_on
 from cli.commands.feeds import TAPE_LINES
 from ingest.sources.trade_lines import LineOptions
 
@@ -84,18 +84,15 @@ def _read(file: Path, lines: LineOptions) -> tuple[TimedEntries, Instruments | N
     from throttle.backtest.timed_entries import TimedEntries
 
     refusals = Refusals()
-    try:
-        instruments = read_symbols(lines.instruments_file, lines.venue)
-        trades = sort_trades(read_tape(file, refusals, lines, instruments))
-    except BadInstruments as error:
-        fail(str(error), code=2)
-    except TapeError as error:
-        fail(str(error))
-    except TooManyTrades:
-        fail(
-            f"{file}: takes more than {SORTED_BYTES // 2**20} MiB to be sorted; "
-            "make several of it, by instrument or by day"
-        )
+    with failing_on(BadInstruments, code=2), failing_on(TapeError):
+        try:
+            instruments = read_symbols(lines.instruments_file, lines.venue)
+            trades = sort_trades(read_tape(file, refusals, lines, instruments))
+        except TooManyTrades:
+            fail(
+                f"{file}: takes more than {SORTED_BYTES // 2**20} MiB to be sorted; "
+                "make several of it, by instrument or by day"
+            )
     for example in refusals.examples:
         typer.echo(f"refused: {example}", err=True)
     for reason, count in refusals.counts.most_common():
@@ -114,7 +111,7 @@ def _write_rows(
 
     import pyarrow.parquet as pq
 
-    from archive.contract.logged_window import LoggedWindow
+    from archive.contract.logged import LoggedWindow
     from archive.parquet.tables import ROWS, build_tables
     from ingest.instrument_table.known_instruments import Instruments
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.commands.arguments import BadArgument, Limit, check_number
-from cli.commands.entry import fail
+from cli.commands.entry import fail, failing_on
 from cli.commands.setting_options import AsJson, options_of
-from cli.commands.tables import print_json, print_table
+from cli.commands.tables import print_items
 from cli.commands.trades import trade_cells, trade_object
 from ingest.trade import InvalidTrade, Trade
 from throttle.settings import ThrottleSettings
@@ -52,11 +52,9 @@ def decode(
     from throttle.audit.recompute import Entry, WindowRule
     from throttle.window.decoder import NoDecoder, find_decoder
 
-    try:
+    with failing_on(BadArgument, NoDecoder, code=2):
         check_number("limit", limit)
         decoder = find_decoder(settings.decoder)
-    except (BadArgument, NoDecoder) as error:
-        fail(str(error), code=2)
     most_bytes = settings.max_entry_bytes
     rule = WindowRule(settings.window_ms, settings.max_ahead_ms, decoder, most_bytes)
     became: Counter[str] = Counter()
@@ -75,13 +73,13 @@ def decode(
             became[_word(judged)] += 1
             if len(shown) < limit:
                 shown.append((entry, judged))
-    if json:
-        for entry, one in shown:
-            print_json(trade_object(entry, one, is_decoded=decoder is not None))
-    else:
-        columns = ["entry#", "isin", "time", "seq#", "price#", "size#", "more"]
-        rows = ((e.position, *trade_cells(one, e.payload)) for e, one in shown)
-        print_table(columns, rows)
+    print_items(
+        shown,
+        json,
+        lambda pair: trade_object(*pair, is_decoded=decoder is not None),
+        ["entry#", "isin", "time", "seq#", "price#", "size#", "more"],
+        lambda pair: (pair[0].position, *trade_cells(pair[1], pair[0].payload)),
+    )
     counts = "".join(f", {count:,} {word}" for word, count in became.most_common())
     typer.echo(f"{entries:,} entries{counts}", err=json)
     if not became[_TRADES]:
@@ -121,9 +119,9 @@ def _pieces(file: Path) -> Iterator[bytes]:
 
 
 def _whole(pieces: Iterable[bytes], most_bytes: int) -> bytes:
-    held = bytearray()
+    whole = bytearray()
     for piece in pieces:
-        held += piece
-        if len(held) > most_bytes:
+        whole += piece
+        if len(whole) > most_bytes:
             break
-    return bytes(held)
+    return bytes(whole)

@@ -3,6 +3,8 @@
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
@@ -47,6 +49,15 @@ def fail(message: str, code: int = FAILED) -> NoReturn:
     """End the command with one sentence on stderr."""
     sys.stderr.write(f"tickthrottle: {harmless(message)}\n")
     raise typer.Exit(code)
+
+
+@contextmanager
+def failing_on(*kinds: type[Exception], code: int = FAILED) -> Iterator[None]:
+    """End the command with the sentence of an error of these kinds, in this block."""
+    try:
+        yield
+    except kinds as error:
+        fail(str(error), code)
 
 
 def stop_on_signal() -> threading.Event:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from archive.settings import ArchiveSettings
-from cli.commands.entry import fail, read_settings, stop_on_signal
+from cli.commands.entry import fail, failing_on, read_settings, stop_on_signal
 from cli.commands.form_option import FORM
 from cli.commands.setting_options import options_of
 from cli.logs import configure_logs
@@ -65,10 +65,8 @@ def simulate(
     from ingest.feed.run import FeedError, run_simulator
 
     configure_logs(settings)
-    try:
+    with failing_on(FeedError):
         run_simulator(settings, market, report_to=report, record_to=record)
-    except FeedError as error:
-        fail(str(error))
 
 
 @APPENDS
@@ -120,7 +118,7 @@ def replay(
     configure_logs(settings)
     if (streams := tapes.count(_INPUT)) and (streams > 1 or options.loop != 1):
         fail("tape -: standard input can be played once", code=2)
-    try:
+    with failing_on(FeedError, TapeError), failing_on(BadInstruments, code=2):
         run_replay(
             *(settings, tapes, options),
             faults=faults,
@@ -128,17 +126,10 @@ def replay(
             record_to=record,
             lines=lines,
         )
-    except (FeedError, TapeError) as error:
-        fail(str(error))
-    except BadInstruments as error:
-        fail(str(error), code=2)
 
 
 def _play(
-    day: str,
-    namespace: str,
-    options: ReplayOptions,
-    settings: IngestSettings,
+    day: str, namespace: str, options: ReplayOptions, settings: IngestSettings
 ) -> None:
     """Publish a day of the archive into a namespace of its own, and end."""
     import redis
@@ -172,17 +163,9 @@ def _play(
 
     try:
         with create_client(settings.redis_url) as client:
-            played = play(
-                ArchiveReader(root),
-                client,
-                namespace,
-                bounds_ms,
-                options.speed,
-                options.max_gap_s,
-                stop_on_signal(),
-                say,
-                say_wait,
-            )
+            reader, pace = ArchiveReader(root), (options.speed, options.max_gap_s)
+            place = reader, client, namespace, bounds_ms
+            played = play(*place, *pace, stop_on_signal(), say, say_wait)
     except redis.RedisError as error:
         fail(explain(settings.redis_url, error))
     except (PlaybackRefused, OSError, ValueError) as error:
@@ -216,12 +199,8 @@ def ingest(
     from ingest.sources.tape import PipeError
 
     configure_logs(settings)
-    try:
+    with failing_on(FeedError, PipeError), failing_on(BadInstruments, code=2):
         run_pipe(settings, source, options, report_to=report, record_to=record)
-    except (FeedError, PipeError) as error:
-        fail(str(error))
-    except BadInstruments as error:
-        fail(str(error), code=2)
 
 
 @APPENDS
@@ -268,27 +247,22 @@ def feed(
     from ingest.feed.run import FeedError
 
     configure_logs(settings)
-    try:
+    faults = failing_on(AdapterFault, FeedError, RawTapeError)
+    with faults, failing_on(BadChoice, code=2):
         kind = at_addresses(find_adapter(name), options)
         needs_keys = write_instruments is None and options.replay_raw is None
         secrets = read_keys(kind) if needs_keys else {}
         instruments = find_instruments(kind, options)
-        if write_instruments is not None:
-            _write(write_instruments, encode_listing(kind, instruments))
+        if write_instruments is None:
+            run_exchange(
+                *(settings, kind, instruments, options, secrets),
+                report_to=report,
+                record_to=record,
+            )
             return
-        run_exchange(
-            *(settings, kind, instruments, options, secrets),
-            report_to=report,
-            record_to=record,
-        )
-    except BadChoice as error:
-        fail(str(error), code=2)
-    except (AdapterFault, FeedError, RawTapeError) as error:
-        fail(str(error))
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        fail(f"write_instruments {path}: {error.strerror or error}")
+        text = encode_listing(kind, instruments)
+        try:
+            write_instruments.write_text(text, encoding="utf-8")
+        except OSError as error:
+            why = error.strerror or error
+            fail(f"write_instruments {write_instruments}: {why}")

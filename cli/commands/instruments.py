@@ -14,7 +14,7 @@ from cli.commands.arguments import format_moment
 from cli.commands.entry import fail
 from cli.commands.form_option import FORM
 from cli.commands.setting_options import AsJson, options_of
-from cli.commands.tables import print_json, print_table
+from cli.commands.tables import print_items
 from cli.examples import examples_of
 from ingest.files.file_form import FileForm
 from ingest.instrument_table.instrument_entry import (
@@ -23,6 +23,7 @@ from ingest.instrument_table.instrument_entry import (
     InstrumentEntry,
 )
 from ingest.instrument_table.instrument_store import (
+    InstrumentChange,
     InstrumentStore,
     TableAway,
     TableMoved,
@@ -149,13 +150,10 @@ def show(
     ]
     if instrument is not None and not found:
         fail(f"instrument {instrument}: not in the table of {len(known):,} instruments")
-    if json:
-        for entry in found:
-            print_json(entry.encoded)
-    elif as_csv:
+    if as_csv and not json:
         typer.echo(encode_list(found), nl=False)
     else:
-        print_table(SHOWN, (_cells(entry) for entry in found))
+        print_items(found, json, lambda entry: entry.encoded, SHOWN, _cells)
 
 
 @_command
@@ -175,18 +173,8 @@ def history(
         changes = changes_of(store, instrument)
     if not changes:
         fail(f"instrument {instrument}: the instrument table has never had it")
-    if json:
-        for change in changes:
-            entry = None if change.entry is None else change.entry.to_fields()
-            shown: dict[str, Any] = {"isin": change.isin, "version": change.version}
-            print_json({**shown, "changed_ms": change.changed_ms, "instrument": entry})
-        return
-    rows = []
-    for change in changes:
-        cells = ("removed",) if change.entry is None else _cells(change.entry)[1:]
-        padding = ("",) * (len(SHOWN) - 1 - len(cells))
-        rows.append((format_moment(change.changed_ms), *cells, *padding))
-    print_table(["changed", *SHOWN[1:]], rows)
+    columns = ["changed", *SHOWN[1:]]
+    print_items(changes, json, _change_object, columns, _change_cells)
 
 
 @_command
@@ -212,6 +200,21 @@ def encode_list(entries: list[InstrumentEntry]) -> str:
 
 def _cells(entry: InstrumentEntry) -> tuple[str, ...]:
     return tuple(getattr(entry, name) or "" for name in SHOWN)
+
+
+def _change_object(change: InstrumentChange) -> dict[str, Any]:
+    return {
+        "isin": change.isin,
+        "version": change.version,
+        "changed_ms": change.changed_ms,
+        "instrument": change.entry and change.entry.to_fields(),
+    }
+
+
+def _change_cells(change: InstrumentChange) -> tuple[str, ...]:
+    cells = ("removed",) if change.entry is None else _cells(change.entry)[1:]
+    padding = ("",) * (len(SHOWN) - 1 - len(cells))
+    return (format_moment(change.changed_ms), *cells, *padding)
 
 
 def _known(store: InstrumentStore) -> Instruments:

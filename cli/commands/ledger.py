@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from throttle.contract.ledger import BatchEntry, Books, Ledger
 
 
+_ALWAYS = {"read", "published", "superseded", "stale"}
+"""Columns of every ledger; others are there where they have a number."""
+
+_TAKEN_BACK = {"taken back", "unknown target"}
+
 _ONE_TRANSACTION_S = 1.0
 """A transaction that is open for so long holds others up."""
 
@@ -121,43 +126,23 @@ def print_ledger(ledger: Ledger) -> None:
         f"job {ledger.job}, from {format_moment(since)} up to the window "
         f"{format_moment(upto)}: {ledger.windows} windows in {ledger.batches} batches"
     )
-    reasons = ledger.refusal_reasons
-    # Most logs have no blanks.
-    blanks = ["blanks#"] if ledger.total.blanks else []
-    unkept = ["unkept#"] if ledger.total.unkept else []
-    unknown = ["unknown instrument#"] if ledger.total.unknown_instrument else []
-    # Only where entries take trades back.
     total = ledger.total
-    takes_back = total.taken_back or total.unknown_target
-    taken_back = ["taken back#", "unknown target#"] if takes_back else []
-    # Only where trades say what they count for.
-    not_last = ["not last#"] if ledger.total.not_last else []
-    # Only with a decoder.
-    extra = ["extra#"] if ledger.total.extra else []
-    names = tuple(ledger.total.skipped)
+    lines = [(str(p), books, log) for p, books, log in _partitions(ledger)]
+    lines.append(("total", total, _sum(ledger.log)))
+    names = [name for name, count in _cells(total, total).items() if count]
+    shown = {*_ALWAYS, *names}
+    if shown & _TAKEN_BACK:
+        shown |= _TAKEN_BACK
+    columns = [name for name in _cells(total, total) if name in shown]
     print_table(
-        [
-            *("partition", "read#", *extra, "published#", "superseded#", "stale#"),
-            *not_last,
-            *(f"{reason}#" for reason in reasons),
-            *(f"skipped: {name}#" for name in names),
-            *(*unkept, *unknown, *taken_back, *blanks, "log#"),
-        ],
+        ["partition", *(f"{name}#" for name in columns), "log#"],
         [
             (
-                *(name, books.read),
-                *(books.extra for _ in extra),
-                *_figures(books)[1:],
-                *(books.not_last for _ in not_last),
-                *(books.refused.get(reason, 0) for reason in reasons),
-                *(books.skipped.get(name_of, 0) for name_of in names),
-                *(books.unkept for _ in unkept),
-                *(books.unknown_instrument for _ in unknown),
-                *((books.taken_back, books.unknown_target) if takes_back else ()),
-                *(books.blanks for _ in blanks),
-                "?" if counted is None else counted,
+                name,
+                *map(_cells(books, total).__getitem__, columns),
+                "?" if log is None else log,
             )
-            for name, books, counted in _lines(ledger)
+            for name, books, log in lines
         ],
     )
     amounts = total.to_object()
@@ -165,11 +150,30 @@ def print_ledger(ledger: Ledger) -> None:
         read, *became = (
             f"{of[name]} {name.replace('_', ' ')}"
             for name in OUTCOMES
-            if not_last or name != "not_last"
+            if total.not_last or name != "not_last"
         )
         typer.echo(f"{amount}: {read} = {' + '.join(became)}")
     for line in ledger.problems() or ["balanced"]:
         typer.echo(line)
+
+
+def _cells(books: Books, total: Books) -> dict[str, int]:
+    """Return what became of trades, by column: with every reason that ``total`` has."""
+    return {
+        "read": books.read,
+        "extra": books.extra,
+        "published": books.published,
+        "superseded": books.superseded,
+        "stale": books.stale,
+        "not last": books.not_last,
+        **{reason: books.refused.get(reason, 0) for reason in total.refused},
+        **{f"skipped: {n}": books.skipped.get(n, 0) for n in total.skipped},
+        "unkept": books.unkept,
+        "unknown instrument": books.unknown_instrument,
+        "taken back": books.taken_back,
+        "unknown target": books.unknown_target,
+        "blanks": books.blanks,
+    }
 
 
 def batch_object(batch: BatchEntry) -> dict[str, Any]:
@@ -212,12 +216,6 @@ def print_batches(batches: Sequence[BatchEntry]) -> None:
 
 def _figures(books: Books) -> tuple[int, int, int, int]:
     return books.read, books.published, books.superseded, books.stale
-
-
-def _lines(ledger: Ledger) -> Iterator[tuple[str, Books, int | None]]:
-    for partition, books, counted in _partitions(ledger):
-        yield str(partition), books, counted
-    yield "total", ledger.total, _sum(ledger.log)
 
 
 def _partitions(ledger: Ledger) -> Iterator[tuple[int, Books, int | None]]:

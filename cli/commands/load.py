@@ -5,7 +5,7 @@ from importlib import import_module
 import typer
 from pydantic import ValidationError
 
-from cli.commands.entry import fail
+from cli.commands.entry import fail, failing_on
 from cli.commands.load_choices import OPTIONS, LoadChoices
 from cli.commands.setting_options import options_of
 from ingest.process.redact import problems_of
@@ -29,12 +29,9 @@ def load(choices: LoadChoices) -> None:
     """
     # A wheel of its own, which imports this one: found by its name.
     command = import_module("loadtest.command")
-    try:
-        is_passed = command.run_command(choices)
-    except ValidationError as error:
-        fail(problems_of(error), code=2)
-    except ValueError as error:
-        fail(str(error), code=2)
-    except command.LoadFailed as error:
-        fail(str(error))
+    with failing_on(command.LoadFailed), failing_on(ValueError, code=2):
+        try:
+            is_passed = command.run_command(choices)
+        except ValidationError as error:
+            fail(problems_of(error), code=2)
     raise typer.Exit(0 if is_passed else 1)

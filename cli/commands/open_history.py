@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import redis
 
-from archive.bar_account import LoggedBatch
+from archive.account import LoggedBatch
 from cli.commands.arguments import BadArgument
 from cli.commands.entry import fail
 from ingest.process.redis_fault import explain

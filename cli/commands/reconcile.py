@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, astuple
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,11 +16,11 @@ from cli.commands.entry import fail, read_settings
 from cli.commands.setting_options import AsJson, options_of
 from cli.commands.tables import print_json, print_table
 from throttle.settings import ThrottleSettings
+from tickthrottle_client.log_v1 import LogError
 
 if TYPE_CHECKING:
-    from archive.account import ArchiveAccount, StoredDay
-    from archive.archive_process import ArchiveCounts
-    from archive.bar_account import BarAccount
+    from archive.account import Account, BarAccount, StoredDay, WindowAccount
+    from archive.storing.archive_sink import ArchiveCounts
     from cli.commands.open_history import Past
     from ingest.feed.receipt import Receipt
     from ingest.tradelog.contract import LogInfo
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 _LOOKS = 5
 _END_OF_TIME_MS = 2**53
+
+_DECODED = {"extra", "skipped"}
+"""Figures that a log has with a decoder only."""
 
 
 @options_of(ThrottleSettings, "redis_url", "kafka_servers")
@@ -79,7 +83,6 @@ def reconcile(
     difference. Trades that wait to be read are no difference.
     """
     from archive.archive_process import open_counts
-    from archive.storing.archive_sink import SinkRefused
     from cli.commands.open_history import open_past
 
     bounds_ms = _bounds_ms(day, since)
@@ -107,7 +110,7 @@ def reconcile(
             try:
                 bars = _reconcile_bars(past, counts, bounds_ms)
                 kept = _reconcile_archive(past, jobs, counts, bounds_ms)
-            except (OSError, SinkRefused) as error:
+            except (OSError, LogError) as error:
                 fail(f"archive: {error}")
     is_right = found.is_right and all(a is None or a.is_right for a in (kept, bars))
     if json:
@@ -116,7 +119,9 @@ def reconcile(
         print_reconciliation(source.info, found)
         if kept is not None and bars is not None:
             print_account(kept)
-            print_bar_account(bars)
+            # Nothing where there has never been any.
+            if bars.days or bars.problems:
+                print_bar_account(bars)
     raise typer.Exit(0 if is_right else 1)
 
 
@@ -142,7 +147,7 @@ def _reconcile_archive(
     jobs: list[str],
     counts: ArchiveCounts,
     bounds_ms: tuple[int, int],
-) -> ArchiveAccount:
+) -> WindowAccount:
     """Compare the window log, and the batches that are recorded, with an archive."""
     from archive.account import (
         account_for,
@@ -178,8 +183,7 @@ def _reconcile_bars(
     past: Past, counts: ArchiveCounts, bounds_ms: tuple[int, int]
 ) -> BarAccount:
     """Compare the bar log with an archive, a day at a time."""
-    from archive.account import days_of
-    from archive.bar_account import BarKey, Edition, account_for_bars
+    from archive.account import BarKey, Edition, account_for_bars, days_of
     from archive.contract.segment import Coverage, day_of, span_of
 
     first_ms, last_ms = bounds_ms
@@ -265,25 +269,28 @@ def _receipts(paths: list[Path], info: LogInfo) -> dict[str, Receipt]:
 def reconciliation_object(
     info: LogInfo,
     found: Reconciliation,
-    kept: ArchiveAccount | None = None,
+    kept: WindowAccount | None = None,
     bars: BarAccount | None = None,
 ) -> dict[str, Any]:
     """Return a reconciliation for JSON; with that of the archive, if there is one."""
-    of_archive = {} if kept is None else {"archive": account_object(kept)}
+    of_archive = {}
+    if kept is not None:
+        days = [{"day": str(d), **asdict(counts)} for d, counts in kept.days.items()]
+        of_archive["archive"] = account_object(kept, days)
     if bars is not None:
-        of_archive["bars"] = bar_account_object(bars)
+        days = [
+            {"day": str(day), "width_ms": width_ms, **asdict(counts)}
+            for (day, width_ms), counts in bars.days.items()
+        ]
+        of_archive["bars"] = account_object(bars, days)
     accounts = (found, kept, bars)
     return {
         "log": info.log_id,
         "right": all(account is None or account.is_right for account in accounts),
         **of_archive,
         "partitions": [
-            {
-                "partition": account.partition,
-                "job": account.job,
-                **_figures_object(account),
-            }
-            for account in found.accounts
+            {"partition": a.partition, "job": a.job, **_figures_object(a)}
+            for a in found.accounts
         ],
         "totals": {name: _figures_object(one) for name, one in found.totals().items()},
         "problems": found.problems,
@@ -294,30 +301,21 @@ def reconciliation_object(
 def print_reconciliation(info: LogInfo, found: Reconciliation) -> None:
     """Print a reconciliation, and whether everything is where it should be."""
     typer.echo(f"log {info.log_id}, {info.partitions} partitions")
-    totals = found.totals()
-    has_receipts = any(account.acknowledged is not None for account in found.accounts)
-    has_blanks = any(account.books.blanks for account in found.accounts)
-    has_decoded = any(a.books.extra or a.books.skipped for a in found.accounts)
-    has_not_last = any(account.books.not_last for account in found.accounts)
-    numbers = [
-        *(["acknowledged"] if has_receipts else []),
-        *("held", "trimmed", "read"),
-        *(["blanks"] if has_blanks else []),
-        *(["extra", "skipped"] if has_decoded else []),
-        *("published", "superseded", "stale"),
-        *(["not_last"] if has_not_last else []),
-        *("refused", "waiting"),
-    ]
-    rows = [
-        (str(account.partition), account.job or "-", account)
-        for account in found.accounts
-    ]
-    rows += [(name, "", account) for name, account in totals.items()]
+    accounts = [(str(a.partition), a.job or "-", a) for a in found.accounts]
+    accounts += [(name, "", account) for name, account in found.totals().items()]
+    rows = [(name, job, _figures(account)) for name, job, account in accounts]
+    hidden = {"blanks", "not_last", *_DECODED}
+    hidden -= {name for *_, figures in rows for name in figures if figures[name]}
+    if not hidden >= _DECODED:
+        hidden -= _DECODED
+    if all(account.acknowledged is None for account in found.accounts):
+        hidden.add("acknowledged")
+    numbers = [name for name in rows[0][2] if name not in hidden]
     print_table(
         ["partition", "job", *(f"{number}#" for number in numbers)],
         [
-            (name, job, *(_cell(_figures(account)[number]) for number in numbers))
-            for name, job, account in rows
+            (name, job, *(_cell(figures[number]) for number in numbers))
+            for name, job, figures in rows
         ],
     )
     for sentence in (*found.notes, *found.problems):
@@ -354,95 +352,42 @@ def _cell(number: int | None) -> str:
     return "?" if number is None else f"{number:,}"
 
 
-def account_object(found: ArchiveAccount) -> dict[str, Any]:
+def account_object(
+    account: Account[Any, Any], days: list[dict[str, Any]]
+) -> dict[str, Any]:
     """Return an account for JSON."""
-    return {
-        "right": found.is_right,
-        "days": [
-            {
-                "day": day.isoformat(),
-                "published_windows": account.published_windows,
-                "stored_windows": account.stored_windows,
-                "waiting_windows": account.waiting_windows,
-                "published_rows": account.published_rows,
-                "stored_rows": account.stored_rows,
-                "kept_windows": account.kept_windows,
-                "kept_rows": account.kept_rows,
-            }
-            for day, account in found.days.items()
-        ],
-        "problems": found.problems,
-        "notes": found.notes,
-    }
+    told = {"problems": account.problems, "notes": account.notes}
+    return {"right": account.is_right, "days": days, **told}
 
 
-def print_account(found: ArchiveAccount) -> None:
+def print_account(account: WindowAccount) -> None:
     """Print an account, and whether all is stored that should be."""
     typer.echo("archive, by day: of the windows in the log, then all that is kept")
     columns = ["day", "windows#", "stored#", "waiting#", "rows#", "rows stored#"]
     print_table(
         [*columns, "all windows#", "all rows#"],
         [
-            (
-                str(day),
-                *(
-                    f"{number:,}"
-                    for number in (
-                        account.published_windows,
-                        account.stored_windows,
-                        account.waiting_windows,
-                        account.published_rows,
-                        account.stored_rows,
-                        account.kept_windows,
-                        account.kept_rows,
-                    )
-                ),
-            )
-            for day, account in found.days.items()
+            (str(day), *(f"{number:,}" for number in astuple(counts)))
+            for day, counts in account.days.items()
         ],
     )
-    for sentence in (*found.notes, *found.problems):
+    for sentence in (*account.notes, *account.problems):
         typer.echo(sentence)
     typer.echo(
-        "every window is stored" if found.is_right else "the archive is not right"
+        "every window is stored" if account.is_right else "the archive is not right"
     )
 
 
-def bar_account_object(found: BarAccount) -> dict[str, Any]:
-    """Return an account of bars for JSON."""
-    return {
-        "right": found.is_right,
-        "days": [
-            {
-                "day": day.isoformat(),
-                "width_ms": width_ms,
-                "logged_bars": counts.logged,
-                "stored_bars": counts.stored,
-                "waiting_bars": counts.waiting,
-                "kept_bars": counts.kept,
-            }
-            for (day, width_ms), counts in found.days.items()
-        ],
-        "problems": found.problems,
-        "notes": found.notes,
-    }
-
-
-def print_bar_account(found: BarAccount) -> None:
-    """Print an account of bars; nothing where there has never been any."""
-    if not found.days and not found.problems:
-        return
+def print_bar_account(account: BarAccount) -> None:
+    """Print an account of bars."""
     typer.echo("bars, by day and width: of those in the log, then all that are kept")
     print_table(
         ["day", "width ms#", "bars#", "stored#", "waiting#", "all bars#"],
         [
-            (
-                str(day),
-                *(width_ms, counts.logged, counts.stored, counts.waiting, counts.kept),
-            )
-            for (day, width_ms), counts in found.days.items()
+            (str(day), width_ms, *astuple(counts))
+            for (day, width_ms), counts in account.days.items()
         ],
     )
-    for sentence in (*found.notes, *found.problems):
+    for sentence in (*account.notes, *account.problems):
         typer.echo(sentence)
-    typer.echo("every bar is stored" if found.is_right else "bars are missing")
+    typer.echo("every bar is stored" if account.is_right else "bars are missing")

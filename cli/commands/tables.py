@@ -5,9 +5,9 @@ letter must not be able to write to the terminal of whoever looks at it.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from json import dumps
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 import typer
@@ -16,6 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tickthrottle_client.harmless_text import harmless
+
+T = TypeVar("T")
 
 # Into a pipe a line is a line, however long.
 _PIPE_WIDTH = 100_000
@@ -53,6 +55,21 @@ def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Non
         console.print(table)
     for line in printed.get().splitlines():
         typer.echo(line.rstrip())
+
+
+def print_items(
+    items: Iterable[T],
+    as_json: bool,
+    encode: Callable[[T], Any],
+    columns: Iterable[str],
+    cells: Callable[[T], Iterable[object]],
+) -> None:
+    """Print items, one a line: as JSON objects, or as the rows of a table."""
+    if as_json:
+        for item in items:
+            print_json(encode(item))
+    else:
+        print_table(columns, map(cells, items))
 
 
 def shorten(value: object, most: int = 120) -> str:

@@ -2,7 +2,7 @@
 
 import typer
 
-from cli.commands.entry import fail
+from cli.commands.entry import fail, failing_on
 from cli.commands.setting_options import options_of
 from ingest.kafka.topic_plan import TopicPlan
 from ingest.settings import IngestSettings
@@ -20,16 +20,16 @@ def topic(settings: IngestSettings, plan: TopicPlan) -> None:
     from ingest.tradelog.contract import LogAway, LogUnusable
 
     settings = settings.model_copy(update={"trade_log": "kafka"})
-    try:
-        place = settings.topic()
-        if place is None:
-            return
-        was_made = create_topic(place, settings.partitions, plan)
-        state = look_at(place)
-    except LogAway as error:
-        fail(f"{error}; start one, or set TICKTHROTTLE_KAFKA_SERVERS to where it is")
-    except LogUnusable as error:
-        fail(str(error))
+    place = settings.topic()
+    if place is None:
+        return
+    with failing_on(LogUnusable):
+        try:
+            was_made = create_topic(place, settings.partitions, plan)
+            state = look_at(place)
+        except LogAway as error:
+            words = "start one, or set TICKTHROTTLE_KAFKA_SERVERS to where it is"
+            fail(f"{error}; {words}")
     if state is None:
         fail(f"{place}: was deleted while it was looked at")
     typer.echo(f"{place}: {'created' if was_made else 'exists'}")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.entry import fail, read_settings
+from cli.commands.entry import failing_on, read_settings
 from cli.commands.setting_options import WITH_JOB
 from throttle.settings import ThrottleSettings
 
@@ -68,20 +68,16 @@ def topology(
         from throttle.describe.physical_plan import ExplainFailed
         from throttle.describe.physical_plan import explain as explain_batch
 
-        try:
+        with failing_on(ExplainFailed):
             plans = explain_batch(settings)
-        except ExplainFailed as error:
-            fail(str(error))
         for name, plan in plans.items():
             _print_more(f"Physical plan of {name}\n{plan}", mark)
     if compare:
         from throttle.describe.comparison import CompareFailed, to_table
         from throttle.describe.comparison import compare as run_ways
 
-        try:
+        with failing_on(CompareFailed):
             table = to_table(run_ways(settings))
-        except CompareFailed as error:
-            fail(str(error))
         _print_more(table, mark)
 
 

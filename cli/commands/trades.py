@@ -8,7 +8,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import orjson
 import typer
@@ -24,7 +24,7 @@ from cli.commands.arguments import (
     parse_moment_or_place,
 )
 from cli.commands.setting_options import WITH_JOB, AsJson
-from cli.commands.tables import print_json, print_table, shorten
+from cli.commands.tables import print_items, shorten
 from ingest.trade import REASONS, InvalidTrade, Trade, encode_fields
 from throttle.settings import ThrottleSettings
 
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from throttle.window.decoder import Decoder, Judged
 
     JudgedEntry = tuple[Entry, Judged | None]
+
+T = TypeVar("T")
+
+_OF_LETTERS = ("position", "appended", "reason", "error", "bytes#", "payload")
 
 
 @WITH_JOB
@@ -73,7 +77,9 @@ def trades(
         start = parse_moment_or_place("from", from_)
         wanted = TradeQuery(start, partition, isin, reason, limit)
         source = past.log()
-        decoder, raw = _find_decoder(settings.decoder, raw=raw)
+        decoder = None
+        if not raw:
+            decoder, raw = _find_decoder(settings.decoder)
         if dead:
             letters = pick_dead_letters(past.history, source, settings.job, wanted)
         else:
@@ -84,17 +90,17 @@ def trades(
                 settings.max_entry_bytes,
             )
             entries = pick_trades(source, wanted, None if raw else rule)
-    if dead and json:
-        for letter in letters:
-            print_json(letter_object(letter))
-    elif dead:
-        print_letters(letters)
-    elif json:
-        for entry in entries:
-            is_decoded = decoder is not None
-            print_json(trade_object(*entry, is_decoded=is_decoded))
-    else:
-        print_trades(entries)
+    if dead:
+        print_items(letters, json, letter_object, _OF_LETTERS, _letter_cells)
+        return
+    is_decoded = decoder is not None
+    print_items(
+        entries,
+        json,
+        lambda pair: trade_object(*pair, is_decoded=is_decoded),
+        ["position", "appended", "isin", "time", "seq#", "price#", "size#", "more"],
+        lambda pair: (*_place_cells(pair[0]), *trade_cells(pair[1], pair[0].payload)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +125,16 @@ class TradeQuery:
             raise BadArgument(
                 f"reason {self.reason}: must be one of {', '.join(REASONS)}"
             )
-        start = self.start.partition if isinstance(self.start, Place) else None
-        for option, partition in (("partition", self.partition), ("from", start)):
-            if partition is not None and not 0 <= partition < count:
+        asked = {}
+        if self.partition is not None:
+            asked[self.partition] = f"partition {self.partition}"
+        if isinstance(self.start, Place):
+            asked.setdefault(self.start.partition, f"from {self.start}")
+        for partition, option in asked.items():
+            if not 0 <= partition < count:
                 raise BadArgument(
-                    f"{option} {self.start if option == 'from' else partition}: "
-                    f"the log has the partitions 0 to {count - 1}"
+                    f"{option}: the log has the partitions 0 to {count - 1}"
                 )
-        asked = {p for p in (self.partition, start) if p is not None}
         if len(asked) > 1:
             raise BadArgument(
                 f"partition {self.partition}: --from {self.start} is in another one"
@@ -149,6 +157,24 @@ class TradeQuery:
             return dict.fromkeys(partitions, self.start.position - 1)
         return positions_before(self.start, partitions)
 
+    def pick(
+        self,
+        log: LogEntries,
+        read: Callable[[list[int], Mapping[int, int], bool], Iterable[T]],
+    ) -> list[T]:
+        """Return what is read of a log, newest last, up to ``limit``.
+
+        ``read`` gets the partitions, the positions after which to begin, and whether to
+        read the newest first.
+        """
+        from cli.commands.open_history import newest_last
+
+        partitions = self.partitions(log.info.partitions)
+        newest_first = self.start is None
+        after = self.after(partitions, log.positions_before)
+        items = read(partitions, after, newest_first)
+        return newest_last(items, self.limit, newest_first=newest_first)
+
     def has(self, judged: Judged | None, payload: bytes) -> bool:
         """Tell if a trade is wanted; a refused one may only name its instrument."""
         if isinstance(judged, Trade):
@@ -168,53 +194,42 @@ def pick_trades(
 
     An entry comes once for each trade it holds.
     """
-    from cli.commands.open_history import newest_last
 
-    partitions = query.partitions(log.info.partitions)
-    newest_first = query.start is None
-    after = query.after(partitions, log.positions_before)
-    entries = log.trades(partitions, after, newest_first)
-    judged = (
-        (entry, one)
-        for entry in entries
-        for one in ([None] if rule is None else _in_order(rule.judge(entry), query))
-    )
-    found = (pair for pair in judged if query.has(pair[1], pair[0].payload))
-    return newest_last(found, query.limit, newest_first=newest_first)
+    def read(
+        partitions: list[int], after: Mapping[int, int], newest_first: bool
+    ) -> Iterable[JudgedEntry]:
+        for entry in log.trades(partitions, after, newest_first):
+            every = [None] if rule is None else rule.judge(entry)
+            for judged in reversed(every) if newest_first else every:
+                if query.has(judged, entry.payload):
+                    yield entry, judged
+
+    return query.pick(log, read)
 
 
 def pick_dead_letters(
     history: PublishedHistory, log: LogEntries, job: str, query: TradeQuery
 ) -> list[DeadLetter]:
     """Return a job's wanted dead letters of a log, newest last."""
-    from cli.commands.open_history import newest_last
 
-    partitions = query.partitions(log.info.partitions)
-    newest_first = query.start is None
-    after = query.after(partitions, log.positions_before)
-    letters = history.dead_letters(job, partitions, after, newest_first)
-    found = (
-        letter
-        for letter in letters
-        if query.reason in (None, letter.reason) and query.is_named(letter.payload)
-    )
-    return newest_last(found, query.limit, newest_first=newest_first)
+    def read(
+        partitions: list[int], after: Mapping[int, int], newest_first: bool
+    ) -> Iterable[DeadLetter]:
+        for letter in history.dead_letters(job, partitions, after, newest_first):
+            is_reason = query.reason in (None, letter.reason)
+            if is_reason and query.is_named(letter.payload):
+                yield letter
+
+    return query.pick(log, read)
 
 
-def _in_order(held: Sequence[Judged], query: TradeQuery) -> Sequence[Judged]:
-    """Return what an entry holds in the direction in which entries come."""
-    return held[::-1] if query.start is None else held
-
-
-def _find_decoder(name: str, *, raw: bool) -> tuple[Decoder | None, bool]:
+def _find_decoder(name: str) -> tuple[Decoder | None, bool]:
     """Return the job's decoder, and whether to look without one.
 
     The log can be looked at where the user's module is not installed.
     """
     from throttle.window.decoder import NoDecoder, find_decoder
 
-    if raw:
-        return None, True
     try:
         return find_decoder(name), False
     except NoDecoder as error:
@@ -241,51 +256,27 @@ def trade_object(
     return orjson.dumps({**head, **why, **_payload_object(entry.payload)})
 
 
-def print_trades(entries: Sequence[JudgedEntry]) -> None:
-    """Print some entries of the log, one a line."""
-    print_table(
-        ["position", "appended", "isin", "time", "seq#", "price#", "size#", "more"],
-        [
-            (
-                Place(entry.partition, entry.position),
-                format_moment(entry.append_ms),
-                *trade_cells(judged, entry.payload),
-            )
-            for entry, judged in entries
-        ],
-    )
-
-
 def letter_object(letter: DeadLetter) -> dict[str, Any]:
     """Return a dead letter for JSON; its bytes as text, or else in base 64.
 
     Of a long one only the beginning was kept: then its length and digest, too.
     """
     whole = {"bytes": letter.length, "sha256": letter.sha256}
-    is_cut = letter.length is not None
     return {
         **_place_object(letter),
-        "reason": letter.reason,
-        "error": letter.error,
+        **{"reason": letter.reason, "error": letter.error},
         **_payload_object(letter.payload),
-        **(whole if is_cut else {}),
+        **(whole if letter.length is not None else {}),
     }
 
 
-def print_letters(letters: Sequence[DeadLetter]) -> None:
-    """Print some dead letters, one a line."""
-    print_table(
-        ["position", "appended", "reason", "error", "bytes#", "payload"],
-        [
-            (
-                Place(letter.partition, letter.position),
-                format_moment(letter.append_ms),
-                *(letter.reason, letter.error, letter.size),
-                shorten(letter.payload),
-            )
-            for letter in letters
-        ],
-    )
+def _letter_cells(letter: DeadLetter) -> tuple[object, ...]:
+    cells = letter.reason, letter.error, letter.size, shorten(letter.payload)
+    return (*_place_cells(letter), *cells)
+
+
+def _place_cells(one: Entry | DeadLetter) -> tuple[object, ...]:
+    return Place(one.partition, one.position), format_moment(one.append_ms)
 
 
 def trade_cells(judged: Judged | None, payload: bytes) -> tuple[object, ...]:

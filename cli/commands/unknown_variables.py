@@ -1,4 +1,4 @@
-"""Which variables of an environment set nothing, and where their values went. Pure.
+"""Which variables of an environment set nothing. Pure.
 
 Keys of exchanges, such as ``TICKTHROTTLE_ACME_TOKEN``, are for feeds alone.
 """
@@ -22,22 +22,11 @@ KINDS = (
 _IS_OURS = re.compile(r"TICKTHROTTLE_")
 _IS_KEY_OF_A_FEED = re.compile(r".*(?:KEY|SECRET|TOKEN|PASSWORD|USER)(?:_FILE)?")
 
-_WENT_TO = {
-    "ANALYTICS_PARTITIONS": "Spark's option for it is in TICKTHROTTLE_SPARK_CONF",
-    "BURSTS_KEPT": "it is TICKTHROTTLE_EVENTS_KEPT",
-    "DAY_BEGINS": "it is in TICKTHROTTLE_DAY_CALENDARS",
-    "DAY_ZONE": "it is in TICKTHROTTLE_DAY_CALENDARS",
-    "MOVES_KEPT": "it is TICKTHROTTLE_EVENTS_KEPT",
-    "STATE_STORE": "Spark's option for it is in TICKTHROTTLE_SPARK_CONF",
-    "INTAKE_REQUESTS_PER_SECOND": "it is TICKTHROTTLE_REQUESTS_PER_SECOND",
-    "MESSAGE_BURST": "it is two seconds of TICKTHROTTLE_MESSAGES_PER_SECOND",
-    "REQUEST_BURST": "it is ten seconds of TICKTHROTTLE_REQUESTS_PER_SECOND",
-    "FEED_SYMBOLS": "it is the option --symbols of run",
-    **{
-        name.upper(): f"it is the option --{name} of run"
-        for name in RunSettings.only_options - {"feed_symbols"}
-    },
+_OPTIONS = {
+    "FEED_SYMBOLS": "symbols",
+    **{name.upper(): name for name in RunSettings.only_options - {"feed_symbols"}},
 }
+"""What only `run` takes, and no variable sets."""
 
 
 def variables() -> frozenset[str]:
@@ -52,8 +41,8 @@ def unknown_variables(environment: Iterable[str]) -> Iterator[str]:
     """
     names = {name for name in environment if _IS_OURS.match(name)} - variables()
     for name in sorted(names):
-        where = _WENT_TO.get(name.partition("_")[2])
-        if where is not None:
-            yield f"{name} is not a setting: {where}"
+        option = _OPTIONS.get(name.partition("_")[2])
+        if option is not None:
+            yield f"{name} is not a setting: it is the option --{option} of run"
         elif not _IS_KEY_OF_A_FEED.fullmatch(name):
             yield f"{name} is not a setting"

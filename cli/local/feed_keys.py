@@ -29,24 +29,23 @@ class FeedKeys(BaseSettings):
 
 def read_keys(kind: type[Adapter]) -> dict[str, str]:
     """Return an adapter's keys by name. Raises BadChoice for one that is not there."""
+    names = {key: f"{kind.name}_{key}".replace("-", "_") for key in kind.secrets}
     fields: dict[str, Any] = {}
-    for secret in kind.secrets:
-        field = _field(kind, secret)
-        fields[field] = (SecretStr | None, None)
+    for field in names.values():
+        fields[field] = (SecretStr, SecretStr(""))
         fields[f"{field}_file"] = (Path | None, None)
     model = create_model("Keys", __base__=FeedKeys, **fields)
     try:
         values = model()
     except ValidationError as error:
         raise BadChoice(f"feed {kind.name}: {problems_of(error)}") from None
-    return {secret: _read(kind, secret, values) for secret in kind.secrets}
+    return {key: _read(kind, field, values) for key, field in names.items()}
 
 
-def _read(kind: type[Adapter], secret: str, values: FeedKeys) -> str:
-    field = _field(kind, secret)
+def _read(kind: type[Adapter], field: str, values: FeedKeys) -> str:
     variable = f"TICKTHROTTLE_{field.upper()}"
-    given, file = getattr(values, field), getattr(values, f"{field}_file")
-    text: str = given.get_secret_value() if given is not None else ""
+    text: str = getattr(values, field).get_secret_value()
+    file = getattr(values, f"{field}_file")
     if file is not None:
         try:
             with file.open(encoding="utf-8") as lines:
@@ -61,7 +60,3 @@ def _read(kind: type[Adapter], secret: str, values: FeedKeys) -> str:
             "file that holds it"
         )
     return text
-
-
-def _field(kind: type[Adapter], secret: str) -> str:
-    return f"{kind.name}_{secret}".replace("-", "_")

@@ -22,17 +22,17 @@ _LIMITS_OF_A_GROUP = (
 )
 
 
-class CannotStart(RuntimeError):
-    """A run would end soon after its start; the message says why, and what to do."""
+class RunFailed(RuntimeError):
+    """The pipeline cannot start or go on; the message says why, and what to do."""
 
 
 def check_ports(settings: RunSettings) -> None:
-    """Check that the pages' ports are free. Raises CannotStart."""
+    """Check that the pages' ports are free. Raises RunFailed."""
     page, operators = settings.port, settings.port_for_operators
     if (reason := why_taken(page)) is not None:
-        raise CannotStart(f"port {page}: {reason}; choose {ANOTHER_PORT}")
+        raise RunFailed(f"port {page}: {reason}; choose {ANOTHER_PORT}")
     if (reason := why_taken(operators)) is not None:
-        raise CannotStart(
+        raise RunFailed(
             f"port {operators} (operators' page): {reason}; choose {ANOTHER_PORT}, "
             "or TICKTHROTTLE_OPERATORS_PORT for this one alone"
         )
@@ -40,7 +40,8 @@ def check_ports(settings: RunSettings) -> None:
 
 def lacking_memory(has_analytics: bool) -> str | None:
     """Return a warning where less memory is free than a run will take."""
-    free, needed = _free_bytes(), NEEDED_BYTES[has_analytics]
+    available = psutil.virtual_memory().available + psutil.swap_memory().free
+    free, needed = min(available, _limit_of_group()), NEEDED_BYTES[has_analytics]
     if free >= needed:
         return None
     rest = "; --analytics off needs 0.8 GB less" if has_analytics else ""
@@ -48,19 +49,14 @@ def lacking_memory(has_analytics: bool) -> str | None:
 
 
 def check_memory() -> None:
-    """Check that there is memory for a run at all. Raises CannotStart."""
+    """Check that there is memory for a run at all. Raises RunFailed."""
     most = min(psutil.virtual_memory().total, _limit_of_group())
     if most < LEAST_BYTES:
-        raise CannotStart(
+        raise RunFailed(
             f"memory: there are {most / 1e6:,.0f} MB here, of this machine or this "
             f"container; a run needs {NEEDED_BYTES[False] / 1e9:.1f} GB, and "
             f"{NEEDED_BYTES[True] / 1e9:.1f} GB with the analytics job"
         )
-
-
-def _free_bytes() -> int:
-    memory = psutil.virtual_memory()
-    return min(memory.available + psutil.swap_memory().free, _limit_of_group())
 
 
 def _limit_of_group() -> int:

@@ -5,7 +5,7 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cli.local.ports_and_memory import CannotStart
+from cli.local.ports_and_memory import RunFailed
 from cli.local.settings import RunSettings
 from ingest.adapters.adapter import AdapterFault
 from ingest.adapters.exchange_http import unreachable
@@ -26,7 +26,7 @@ _LASTING = (AdapterFault, NoJava, NoDecoder, LogAway, LogUnusable)
 def check_parts(
     settings: RunSettings, java_home: str | None, log: TopicSettings | None
 ) -> None:
-    """Check whatever the parts need that can be known. Raises CannotStart.
+    """Check whatever the parts need that can be known. Raises RunFailed.
 
     A tape was looked at by the command, which knows its form.
 
@@ -42,7 +42,7 @@ def check_parts(
         if topic is not None:
             open_topic(topic)
     except _LASTING as error:
-        raise CannotStart(str(error)) from None
+        raise RunFailed(str(error)) from None
 
 
 def _check_exchange(name: str) -> None:

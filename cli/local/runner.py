@@ -11,7 +11,7 @@ import time
 import urllib.error
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -23,7 +23,7 @@ from cli.local.inheritance import in_words, inherited, variable_name
 from cli.local.pipelines import leave_note, remove_note
 from cli.local.ports_and_memory import (
     ANOTHER_PORT,
-    CannotStart,
+    RunFailed,
     check_memory,
     check_ports,
     lacking_memory,
@@ -53,9 +53,8 @@ ARCHIVE_BYTES = 1_073_741_824
 """Most bytes of a run's archive, unless told otherwise."""
 RESTARTS_ALLOWED, RESTARTS_WITHIN_S = 5, 60.0
 
-
-class RunFailed(RuntimeError):
-    """The pipeline cannot start or go on; the message says why."""
+_HEAD = ("event", "level", "timestamp")
+_ERROR = ("error",)
 
 
 def run_local(
@@ -86,11 +85,8 @@ def run_local(
     from cli.local.preflight import check_parts
 
     with lock:
-        try:
-            check_ports(settings)
-            check_memory()
-        except CannotStart as error:
-            raise RunFailed(str(error)) from None
+        check_ports(settings)
+        check_memory()
         for old in folder.iterdir():
             if old.name != "lock":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
@@ -99,8 +95,6 @@ def run_local(
             check_parts(settings, runner.environment.get("JAVA_HOME"), runner.topic())
             runner.start()
             runner.watch()
-        except CannotStart as error:
-            raise RunFailed(str(error)) from None
         finally:
             runner.stop()
 
@@ -182,11 +176,6 @@ class Runner:
         """Port of the page, REST and the stream."""
         return self._settings.port
 
-    @property
-    def operators_port(self) -> int:
-        """Port of the operators' page."""
-        return self._settings.port_for_operators
-
     def start(self) -> None:
         """Start the parts in order and wait until the page is live."""
         self._say("starting", f"files in {self._folder}")
@@ -236,11 +225,10 @@ class Runner:
         if any(part.exit_code() is None for part in parts):
             self._say("stopping", "")
         # The server last: the others should not see it go.
-        for part in parts:
-            if part.name != "valkey":
-                part.terminate()
-        deadline = time.monotonic() + STOP_WITHIN_S
         others = [part for part in parts if part.name != "valkey"]
+        for part in others:
+            part.terminate()
+        deadline = time.monotonic() + STOP_WITHIN_S
         while not all(p.has_ended() for p in others) and time.monotonic() < deadline:
             time.sleep(0.02)
         for part in parts:
@@ -316,39 +304,32 @@ class Runner:
             return
         namespace = self.environment.get(variable_of(TopicSettings, "namespace"), "tt")
         # In the run's own server, whatever the environment says.
-        store = open_instrument_store(
-            TopicSettings(
-                redis_url=self.redis_url,
-                namespace=namespace,
-                kafka_instruments_topic="",
-            )
+        own = TopicSettings(
+            redis_url=self.redis_url, namespace=namespace, kafka_instruments_topic=""
         )
         try:
-            instruments = read_list(self._instruments_file, keys=self._keys)
-            loaded = load_list(store, instruments, is_forced=True)
+            with closing(open_instrument_store(own)) as store:
+                instruments = read_list(self._instruments_file, keys=self._keys)
+                loaded = load_list(store, instruments, is_forced=True)
         except (BadInstruments, TableAway) as error:
             raise RunFailed(str(error)) from None
-        finally:
-            store.close()
         self._say("instruments", f"{loaded.added:,} have names")
 
     def _launch(self, name: str) -> None:
         command = self._command(name)
         log_file = self.logs / f"{name}.log"
-        part = ChildProcess(
-            name, command, dict(self.environment), log_file, self._on_event
-        )
+        environment = dict(self.environment)
+        part = ChildProcess(name, command, environment, log_file, self._on_event)
         self._parts[name] = part
         self._guardian.watch(part.group)
 
-    def _command(self, name: str) -> list[str]:
+    def _command(self, name: str) -> Sequence[str]:
         settings = self._settings
         # -P: a module of the working folder must not hide one of ours.
         program = [sys.executable, "-P", "-m", "tickthrottle"]
         if name == "valkey":
             folder = self._folder / "valkey"
-            keeps_data = self._persistent
-            return [*valkey_command(self._redis_port, folder, keeps_data=keeps_data)]
+            return valkey_command(self._redis_port, folder, keeps_data=self._persistent)
         if name == "gateway":
             return [*program, "gateway", "--port", str(settings.port)]
         if name == "analytics":
@@ -360,14 +341,8 @@ class Runner:
             instruments = str(self._instruments_file)
             chosen = settings.feed_symbols
             symbols = ["--symbols", chosen] if chosen and chosen != "*" else []
-            return [
-                *program,
-                "feed",
-                settings.exchange,
-                "--instruments",
-                instruments,
-                *symbols,
-            ]
+            feed = [*program, "feed", settings.exchange]
+            return [*feed, "--instruments", instruments, *symbols]
         if settings.tape is not None:
             tape, speed = str(settings.tape.resolve()), str(settings.speed)
             form = list(self._tape_form)
@@ -387,9 +362,8 @@ class Runner:
         topic = self.topic()
         if topic is None:
             return "append trades, for example with tickthrottle ingest"
-        return (
-            f"trades come from the topic {topic.kafka_topic} at {topic.kafka_servers}"
-        )
+        where = f"{topic.kafka_topic} at {topic.kafka_servers}"
+        return f"trades come from the topic {where}"
 
     def _feed_words(self) -> str:
         settings = self._settings
@@ -403,17 +377,10 @@ class Runner:
         self._last_events[name] = fields["event"]
         if name == "throttle" and fields["event"] == "ready":
             self._throttle_ready.set()
-        elif fields.get("level") in self._shown_levels():
-            details = {
-                k: v
-                for k, v in fields.items()
-                if k not in ("event", "level", "timestamp")
-            }
-            self._say(name, f"{fields['level']}: {fields['event']} {details or ''}")
-
-    def _shown_levels(self) -> tuple[str, ...]:
         # Until all is up, a part that waits for another one is no news.
-        return ("warning", "error") if self._is_up else ("error",)
+        elif fields.get("level") in (("warning", "error") if self._is_up else _ERROR):
+            details = {k: v for k, v in fields.items() if k not in _HEAD}
+            self._say(name, f"{fields['level']}: {fields['event']} {details or ''}")
 
     def _wait(self, name: str, ask: Callable[[], T]) -> T:
         """Return what ``ask`` does once it is true; raise RunFailed if a part dies.
@@ -461,13 +428,8 @@ class Runner:
         died.append(time.monotonic())
         while died[0] < time.monotonic() - RESTARTS_WITHIN_S:
             died.popleft()
-        if name == "archive" and len(died) > RESTARTS_ALLOWED:
-            # Prices go on without it.
-            self._say("archive", f"given up: {self._epitaph(name)}")
-            del self._parts[name]
-            return
         if len(died) > RESTARTS_ALLOWED:
-            if name != "analytics":
+            if name not in ("archive", "analytics"):
                 raise RunFailed(self._epitaph(name))
             # The stream and the page go on without it.
             self._say(name, f"given up: {self._epitaph(name)}")
@@ -502,8 +464,7 @@ def _lock(folder: Path, port: int) -> IO[str]:
         file.close()
         raise RunFailed(
             f"tickthrottle already runs on port {port} (process {pid}): "
-            f"http://127.0.0.1:{port}/ - stop it, or choose "
-            f"{ANOTHER_PORT}"
+            f"http://127.0.0.1:{port}/ - stop it, or choose {ANOTHER_PORT}"
         ) from None
     file.truncate(0)
     file.write(str(os.getpid()))

@@ -3,7 +3,7 @@
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -36,18 +36,25 @@ def page_of(url: str | None) -> str:
 
     Raises NotOne where several pipelines run, and ValueError for what is no address.
     """
-    if url is not None:
-        return _checked(url)
-    meant = _only_one([(p, p.page) for p in _running()])
-    return meant or PAGE
+    return _address(url, lambda pipeline: pipeline.page, PAGE)
 
 
 def operators_of(url: str | None) -> str:
     """Return the address of a gateway's operators' port, in the same way."""
+    return _address(url, lambda pipeline: pipeline.operators, OPERATORS)
+
+
+def _address(
+    url: str | None, address_of: Callable[[Pipeline], str], default: str
+) -> str:
     if url is not None:
         return _checked(url)
-    meant = _only_one([(p, p.operators) for p in _running() if p.operators])
-    return meant or OPERATORS
+    running = running_pipelines(StateSettings().state_dir)
+    addresses = [address for p in running if (address := address_of(p))]
+    if len(addresses) > 1:
+        ways = " or ".join(f"--url {address}" for address in addresses)
+        raise NotOne(f"{len(addresses)} pipelines run here, choose one: {ways}")
+    return addresses[0] if addresses else default
 
 
 def stream_of(page: str) -> str:
@@ -99,17 +106,6 @@ def _detail(error: urllib.error.HTTPError) -> str:
         return str(json.loads(error.read(65_536))["detail"])
     except (OSError, ValueError, KeyError, TypeError):
         return str(error.reason)
-
-
-def _running() -> Sequence[Pipeline]:
-    return running_pipelines(StateSettings().state_dir)
-
-
-def _only_one(pipelines: Sequence[tuple[Pipeline, str]]) -> str | None:
-    if len(pipelines) > 1:
-        ways = " or ".join(f"--url {address}" for _, address in pipelines)
-        raise NotOne(f"{len(pipelines)} pipelines run here, choose one: {ways}")
-    return pipelines[0][1] if pipelines else None
 
 
 def _checked(url: str) -> str:

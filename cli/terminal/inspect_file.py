@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.commands.arguments import format_moment
-from cli.commands.entry import fail
+from cli.commands.entry import fail, failing_on
 from cli.commands.feeds import TAPE_LINES
 from cli.commands.setting_options import spell_lines
 from ingest.sources.inspection import SAMPLE_BYTES, Inspection, inspect_sample
@@ -31,10 +31,8 @@ def inspect(
     from ingest.instrument_table.instrument_entry import BadInstruments
     from ingest.instrument_table.instrument_list import read_symbols
 
-    try:
+    with failing_on(BadInstruments, code=2):
         instruments = read_symbols(lines.instruments_file, lines.venue)
-    except BadInstruments as error:
-        fail(str(error), code=2)
     sample, damage = _read_sample(file)
     seen = inspect_sample(sample, lines, instruments)
     if damage:

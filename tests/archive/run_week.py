@@ -228,7 +228,7 @@ def differences(root: Path, week: Week) -> list[str]:
         problems.append("the gaps are not what was set aside")
     for day in sorted({*week.windows, *days_of(segments)}):
         kept = stored_day(counts.windows(*span_of(day)), counts.rows(*span_of(day)))
-        windows, rows = len(kept.windows), sum(w.rows for w in kept.windows.values())
+        windows, rows = len(kept), sum(window.rows for window, _ in kept.values())
         print(
             f"{day:%a %F}: {week.windows[day]:,} windows and {week.rows[day]:,} rows "
             f"published; {windows:,} and {rows:,} stored, {lost[day]:,} damaged"

@@ -1,18 +1,26 @@
-"""Every published window is stored with every row, by day."""
+"""Every published window and bar is stored, by day."""
+
+from dataclasses import replace
 
 import pytest
 
 from archive.account import (
+    BarCounts,
+    LoggedBatch,
     Place,
     StoredDay,
     WindowRows,
     account_for,
+    account_for_bars,
     batch_differences,
     days_of,
     stored_day,
 )
 from archive.contract.archive_gap import ArchiveGap
-from archive.contract.segment import Segment
+from archive.contract.segment import Coverage, Segment, day_of
+from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
+from tests.gateway.samples import SAMSUNG
+from throttle.contract.bars import Bar
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import BatchEntry, Books
 
@@ -28,8 +36,8 @@ def stored(
     windows: dict[Place, WindowRows], told: dict[Place, WindowRows] | None = None
 ) -> StoredDay:
     """Return a day of which the archive says what is right, or what others have."""
-    said = {place: w.rows for place, w in (told or windows).items()}
-    return StoredDay(windows, said)
+    said = told or windows
+    return {place: (window, said[place].rows) for place, window in windows.items()}
 
 
 def test_what_is_equal_is_right_by_day() -> None:
@@ -69,6 +77,10 @@ def test_a_gap_is_a_note() -> None:
     found = account_for({}, [], [ArchiveGap("trimmed", "k3x9", 3, 1, 9)])
     assert found.is_right
     assert "3 windows of epoch k3x9" in found.notes[0]
+    gap = ArchiveGap("trimmed", "b7x1", 3, 1, 9, "bars")
+    of_bars = account_for_bars([], covering(), {}, {}, [gap])
+    assert of_bars.is_right
+    assert "3 batches of bars of epoch b7x1" in of_bars.notes[0]
 
 
 def test_what_cannot_be_read_is_a_difference() -> None:
@@ -119,8 +131,75 @@ def test_a_run_of_windows_may_go_over_days() -> None:
 
 
 def test_a_stored_day_has_the_rows_of_its_windows() -> None:
-    place = "k3x9", 7
-    day = stored_day([(place, 2_000, 3), (("k3x9", 8), 4_000, 0)], [(place, 3)])
-    assert day.windows[place] == WindowRows(2_000, 3)
-    assert day.windows["k3x9", 8].rows == 0
-    assert day.told == {place: 3, ("k3x9", 8): 0}
+    place, quiet = ("k3x9", 7), ("k3x9", 8)
+    day = stored_day([(place, 2_000, 3), (quiet, 4_000, 0)], [(place, 3)])
+    assert day == {place: (WindowRows(2_000, 3), 3), quiet: (WindowRows(4_000, 0), 0)}
+
+
+DAY = day_of(FIRST_MS + MINUTE_MS)
+
+
+def batch(number: int, *bars: Bar, epoch: str = "b7x1") -> LoggedBatch:
+    """Return an entry of the log."""
+    return LoggedBatch(epoch, number, bars)
+
+
+def covering(*numbers: int) -> Coverage:
+    """Return what an archive covers that has these entries."""
+    return Coverage(Segment(n, n, n, "b7x1", 1, 1) for n in numbers)
+
+
+def key(minute: int, width_ms: int = MINUTE_MS) -> tuple[str, int, int]:
+    """Return the key of a bar."""
+    return SAMSUNG, FIRST_MS + minute * MINUTE_MS, width_ms
+
+
+def test_bars_that_are_equal_are_right_by_day_and_width() -> None:
+    """An amended bar is one bar; one that is newer is as good."""
+    short = replace(make_bar(minute=2), end_ms=FIRST_MS + 2 * MINUTE_MS + 1_000)
+    log = [
+        batch(1, make_bar(minute=0), make_bar(minute=1), short),
+        batch(2, make_bar(minute=0, trades=3, revision=1)),
+    ]
+    stored = {key(0): (1, 3), key(1): (0, 9), key(2, 1_000): (0, 4)}
+    found = account_for_bars(
+        log, covering(1, 2), stored, {(DAY, MINUTE_MS): 7, (DAY, 1_000): 1}
+    )
+    assert found.is_right
+    assert found.days == {
+        (DAY, 1_000): BarCounts(logged_bars=1, stored_bars=1, kept_bars=1),
+        (DAY, MINUTE_MS): BarCounts(logged_bars=2, stored_bars=2, kept_bars=7),
+    }
+
+
+def test_bars_that_wait_or_came_before_are_no_difference() -> None:
+    """Of an amendment that waits, the bar before it is stored."""
+    log = [
+        batch(1, make_bar(minute=0)),
+        batch(2, make_bar(minute=1)),
+        batch(3, make_bar(minute=1, trades=5), make_bar(minute=2)),
+    ]
+    found = account_for_bars(log, covering(2), {key(1): (0, 4)}, {})
+    assert found.is_right
+    assert found.days[DAY, MINUTE_MS] == BarCounts(
+        logged_bars=1, stored_bars=1, waiting_bars=1
+    )
+    assert account_for_bars(log, covering(), {}, {}).is_right
+
+
+def test_a_missing_entry_bar_and_amendment_are_told() -> None:
+    log = [
+        batch(1, make_bar(minute=0)),
+        batch(2, make_bar(minute=1)),
+        batch(3, make_bar(minute=0, trades=1_005, revision=2)),
+        batch(4, make_bar(minute=3)),
+    ]
+    found = account_for_bars(log, covering(1, 3, 4), {key(0): (0, 4)}, {})
+    place = f"bar of {SAMSUNG} that begins at"
+    assert found.problems == [
+        "entry 2 of epoch b7x1 of the bar log: is not stored",
+        f"{place} {FIRST_MS}, 60000 ms: it was published as revision 2 with 1,005 "
+        "trades, the stored one is revision 0 with 4 trades",
+        f"{place} {FIRST_MS + 3 * MINUTE_MS}, 60000 ms: it was published as revision 0 "
+        "with 4 trades, it is not stored",
+    ]

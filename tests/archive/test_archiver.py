@@ -314,7 +314,7 @@ def test_of_two_archives_one_waits(
     check_whole(client, tmp_path)
 
 
-@pytest.mark.parametrize("step", ["told", "written", "synced", "linked"])
+@pytest.mark.parametrize("step", ["told", "synced", "linked"])
 def test_a_frozen_archive_holds_up_nobody_and_changes_nothing_later(
     step: str, client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:

@@ -119,7 +119,7 @@ def until_done(
                 raise
             failures += 1
             outage.failed("job", error)
-            _pause(backoff.compute(failures), stop)
+            pause(backoff.compute(failures), stop)
         except Exception:
             # A refusal is an answer, too.
             outage.answered("job")
@@ -129,10 +129,11 @@ def until_done(
             return result
 
 
-def _pause(seconds: float, stop: threading.Event) -> None:
+def pause(seconds: float, stop: threading.Event) -> None:
+    """Wait. Raises Stopped once ``stop`` is set."""
     # Not stop.wait: a signal handler that sets the event could find its lock taken.
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         if stop.is_set():
-            raise Stopped("told to stop while Redis was away")
+            raise Stopped("told to stop meanwhile")
         time.sleep(min(left, 0.1))

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from archive.contract.logged_run import runs_of, segment_of
-from archive.contract.logged_window import LoggedWindow
+from archive.contract.logged import LoggedWindow, runs_of, segment_of
 from archive.contract.segment import day_of
 from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.parquet_sink import ParquetSink

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from archive.contract.logged_bars import LoggedBars
+from archive.contract.logged import LoggedBars
 from archive.parquet import segment_files
 from archive.parquet.bar_table import BATCHES, build_bars, newest_bars
 from archive.parquet.segment_files import BARS_FILE, BarFiles

@@ -11,11 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from archive.contract.archive_gap import ArchiveGap, find_gaps
-from archive.contract.logged_run import segment_of
-from archive.contract.logged_window import LoggedWindow
+from archive.contract.logged import LoggedWindow, segment_of
 from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.bar_reader import BarReader
-from archive.parquet.damage import Damaged, reading
+from archive.parquet.checked_file import Damaged, reading
 from archive.parquet.parquet_counts import ParquetCounts
 from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.segment_folder import all_segments, bars_root
@@ -42,14 +41,12 @@ def flip(at: int) -> Change:
     return change
 
 
-def flip_in(column: str | int) -> Change:
+def flip_in(at: int) -> Change:
     """Return what flips a bit of a column's last page: no decoder need notice."""
 
     def change(path: Path) -> None:
         footer = pq.read_metadata(path)
-        names = footer.schema.names
-        at = names.index(column if isinstance(column, str) else names[column])
-        chunk = footer.row_group(0).column(at)
+        chunk = footer.row_group(0).column(range(len(footer.schema.names))[at])
         begin = chunk.dictionary_page_offset or chunk.data_page_offset
         flip(begin + chunk.total_compressed_size - 2)(path)
 
@@ -77,20 +74,6 @@ def nulls_in(name: str) -> Change:
     return rewrite(make)
 
 
-def replaced_by(data: bytes) -> Change:
-    """Return what puts other bytes in its place."""
-
-    def change(path: Path) -> None:
-        path.write_bytes(data)
-
-    return change
-
-
-def with_another_name(path: Path) -> None:
-    """Change a column's name in the footer, and nothing else."""
-    path.write_bytes(path.read_bytes().replace(b"epoch", b"epoxh"))
-
-
 def as_folder(path: Path) -> None:
     """Put a folder in its place."""
     path.unlink()
@@ -106,25 +89,18 @@ def other_types(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(texts))
 
 
-OTHER_PARQUET = rewrite(lambda _: pa.table({"isin": [1, 2], "price": [1.5, 2.5]}))
 KINDS: dict[str, Change] = {
     "a bit of the first column": flip_in(0),
     "a bit of the last column": flip_in(-1),
-    "a bit of another column": flip_in("epoch"),
     "the length of the footer": flip(-6),
-    "the last letter": flip(-1),
     "the schema in the footer": lambda path: (
         path.write_bytes(path.read_bytes().replace(b"epoch", b"\xffpoch")) and None
     ),
     "cut off by half": cut(0.5),
-    "cut off at its end": cut(0.99),
-    "four bytes": cut(0.0001),
     "emptied": cut(0),
     "missing": lambda path: path.unlink(),
-    "text": replaced_by(b"price,size\n1,2\n" * 90),
-    "zeros": replaced_by(bytes(4_096)),
+    "text": lambda path: path.write_bytes(b"price,size\n1,2\n" * 90) and None,
     "a folder": as_folder,
-    "other Parquet": OTHER_PARQUET,
     "other types": rewrite(other_types),
     "a column less": rewrite(lambda table: table.drop_columns(["epoch"])),
     "nulls for names": nulls_in("epoch"),
@@ -137,6 +113,9 @@ KINDS: dict[str, Change] = {
         )
     ),
 }
+
+SET_ASIDE = ("a bit of the last column", "cut off by half", "missing", "no row left")
+"""Found by bytes, by a footer, by the folder, and by counts."""
 
 
 def store(sink: ParquetSink, offset: int) -> None:
@@ -211,12 +190,12 @@ def test_whatever_was_done_to_a_file_the_others_answer(
 
 
 @pytest.mark.parametrize("name", ["rows", "windows", "bars"])
-@pytest.mark.parametrize("change", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("kind", SET_ASIDE)
 def test_whatever_was_done_to_a_file_it_is_set_aside(
-    change: Change, name: str, archive: Path
+    kind: str, name: str, archive: Path
 ) -> None:
     """The others are merged, and it can be stored again; its bytes are kept."""
-    change(files_of(archive, name)[1])
+    KINDS[kind](files_of(archive, name)[1])
     sink = ParquetSink(archive, 2**40, 0)
     sink.open()
     done = list(iter(lambda: sink.tidy(end_of(4) + 86_400_000), None))

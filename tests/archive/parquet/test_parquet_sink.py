@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from archive.contract.logged_bars import LoggedBars
-from archive.contract.logged_run import segment_of
-from archive.contract.logged_window import LoggedWindow
+from archive.contract.logged import LoggedBars, LoggedWindow, segment_of
 from archive.parquet.bar_table import build_bars
 from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.segment_folder import all_segments, bars_root

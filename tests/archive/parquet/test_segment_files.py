@@ -6,14 +6,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from archive.contract.logged_run import segment_of
-from archive.contract.logged_window import LoggedWindow
+from archive.contract.logged import LoggedWindow, segment_of
 from archive.contract.packed_window import unpack_window
 from archive.contract.segment import Segment
 from archive.parquet import segment_files
-from archive.parquet.damage import Damaged
+from archive.parquet.checked_file import Damaged
 from archive.parquet.segment_files import ROWS_FILE, WINDOWS_FILE, WindowFiles
-from archive.parquet.tables import ROWS, SUM_NAMES, build_tables
+from archive.parquet.tables import build_tables
 from tests.gateway.samples import LISTED, make_isins, make_row, make_snapshot
 from throttle.contract.snapshot import Row
 
@@ -72,7 +71,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("group", [1, 2, 65_536])
+@pytest.mark.parametrize("group", [1, 65_536])
 @pytest.mark.parametrize("runs", SHAPES.values(), ids=SHAPES)
 def test_a_merge_holds_what_its_segments_held(
     runs: list[list[list[Row]]],
@@ -134,25 +133,6 @@ def write_next(folder: Path, first: int, messages: list[bytes]) -> Path:
     write(folder, run)
     messages.append(run[0].message)
     return folder
-
-
-def test_rows_of_an_earlier_version_are_merged_with_those_of_this(
-    tmp_path: Path,
-) -> None:
-    """Nobody knows their sums."""
-    sources = [tmp_path / "1", tmp_path / "2"]
-    segments = [
-        write(source, run_of(n, [make_row(isin, seq=n) for isin in ISINS[:2]]))
-        for n, source in enumerate(sources, 1)
-    ]
-    older = sources[0] / ROWS_FILE
-    pq.write_table(pq.read_table(older).drop_columns([*SUM_NAMES]), older)
-    WindowFiles().check(segments[0], sources[0])
-    merge(tmp_path / "merged", sources)
-    WindowFiles().check(segments[0].join(segments[1]), tmp_path / "merged")
-    rows = pq.read_table(tmp_path / "merged" / ROWS_FILE)
-    assert rows.schema.names == ROWS.names
-    assert rows.sort_by("offset")["volume"].to_pylist() == [None, None, 40, 40]
 
 
 @pytest.mark.parametrize("name", [ROWS_FILE, WINDOWS_FILE])

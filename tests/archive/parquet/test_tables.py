@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.contract.logged_window import LoggedWindow
+from archive.contract.logged import LoggedWindow
 from archive.contract.packed_window import pack_window, unpack_window
 from archive.parquet.tables import AMOUNTS, build_tables
 from ingest.trade import Trade

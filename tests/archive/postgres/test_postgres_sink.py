@@ -16,8 +16,6 @@ from typer.testing import CliRunner
 from archive.account import rows_of_log, stored_day
 from archive.archive_process import open_counts
 from archive.contract.segment import day_of, span_of
-from archive.parquet.bar_table import PRICES
-from archive.parquet.tables import AMOUNTS
 from archive.postgres.postgres_sink import PostgresSink
 from archive.settings import ArchiveSettings
 from cli.command_line import app
@@ -78,8 +76,7 @@ def test_every_window_is_stored_with_its_rows(
     log = rows_of_log(read_snapshots(client))
     every = 0, 2**53
     kept = stored_day(counts.windows(*every), counts.rows(*every))
-    assert kept.windows == log
-    assert kept.told == {place: window.rows for place, window in log.items()}
+    assert kept == {place: (window, window.rows) for place, window in log.items()}
     assert counts.rows(0, 1) == counts.windows(0, 1) == []
     [row] = server.ask(
         "SELECT price, trades, extract(epoch FROM time) * 1000000, listed, fields "
@@ -116,7 +113,7 @@ def test_a_kill_at_any_step_leaves_no_double_row(
     server: PostgresServer,
     settings: ArchiveSettings,
 ) -> None:
-    be_killed(settings, step, client, publisher)
+    be_killed(settings, step, client, publisher, is_killed=step == "put")
     check_whole(client, server)
 
 
@@ -305,55 +302,6 @@ def test_show_has_a_line_for_each_day(
         ("2026-03-25", 1),
     ]
     assert shown[0]["gaps"] == shown[0]["damaged"] == []
-    # Tables that were made without the function have it after the next start.
-    server.ask("DROP FUNCTION tickthrottle_day")
-    with archiving(settings):
-        eventually(
-            lambda: server.ask(
-                "SELECT to_regprocedure('tickthrottle_day(timestamptz)')"
-            )[0][0],
-            20,
-        )
-
-
-def test_tables_of_an_earlier_version_get_the_columns_of_sums(
-    client: redis.Redis,
-    publisher: Publisher,
-    server: PostgresServer,
-    settings: ArchiveSettings,
-) -> None:
-    """Of its rows nobody knows them."""
-    publisher.publish(make_row())
-    with archiving(settings):
-        wait_until_stored(client, 1, NAME)
-    drops = ", ".join(f"DROP COLUMN {name}" for name in AMOUNTS)
-    server.ask(f"ALTER TABLE tickthrottle_rows {drops}")
-    publisher.publish(make_row(seq=2))
-    with archiving(settings):
-        wait_until_stored(client, 2, NAME)
-    rows = server.ask('SELECT volume, high FROM tickthrottle_rows ORDER BY "offset"')
-    assert rows == [(None, None), (40, 199_500)]
-
-
-def test_bars_of_an_earlier_version_may_lack_prices_from_then_on(
-    client: redis.Redis,
-    publisher: Publisher,
-    server: PostgresServer,
-    settings: ArchiveSettings,
-) -> None:
-    """They had all of them, and the table said so."""
-    with archiving(settings):
-        publish(publisher, 1)
-        wait_until_stored(client, 1, NAME)
-    limits = ", ".join(f"ALTER COLUMN {name} SET NOT NULL" for name in PRICES)
-    server.ask(f"ALTER TABLE tickthrottle_bars {limits}")
-    with archiving(settings):
-        publish(publisher, 1)
-        wait_until_stored(client, 2, NAME)
-    assert not server.ask(
-        "SELECT attname FROM pg_attribute WHERE attnotnull AND attname = ANY "
-        f"('{{{','.join(PRICES)}}}') AND attrelid = 'tickthrottle_bars'::regclass"
-    )
 
 
 def archive_findings(gateway: Gateway) -> list[dict[str, Any]]:
@@ -419,7 +367,6 @@ def test_what_no_waiting_cures_is_one_sentence(
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ("CREATE TABLE tickthrottle_windows (n int)", "an older version, without"),
         (
             "CREATE TABLE tickthrottle_archive (version int); "
             "INSERT INTO tickthrottle_archive VALUES (1)",
@@ -431,7 +378,7 @@ def test_what_no_waiting_cures_is_one_sentence(
             "a newer version, 3; this is 2",
         ),
     ],
-    ids=["no number", "older", "newer"],
+    ids=["older", "newer"],
 )
 def test_tables_of_another_version_are_left_alone(
     table: str,

@@ -8,7 +8,7 @@ from cli.commands.arguments import BadArgument, Place
 from cli.commands.open_history import newest_last
 from cli.commands.rebuild import window_end
 from cli.commands.trades import TradeQuery
-from ingest.trade import InvalidTrade, Trade
+from ingest.trade import InvalidTrade
 from tests.throttle.past import (
     FIRST_MS,
     A,
@@ -55,22 +55,17 @@ def test_one_partition_is_looked_into_when_it_is_named_or_a_place_in_it() -> Non
     assert wanted(start=Place(1, 7), partition=1).partitions(3) == [1]
 
 
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
+def test_what_the_log_cannot_hold_is_refused() -> None:
+    """Option, value and rule, before anything is read."""
+    for fields, sentence in (
         ({"partition": 3}, "partition 3: the log has the partitions 0 to 2"),
         ({"partition": -1}, "partition -1: the log has the partitions 0 to 2"),
         ({"start": Place(3, 9)}, "from 3:9: the log has the partitions 0 to 2"),
         ({"start": Place(1, 9), "partition": 0}, "partition 0: --from 1:9 is in"),
         ({"reason": "ugly"}, "reason ugly: must be one of empty, too_large"),
-    ],
-)
-def test_what_the_log_cannot_hold_is_refused(
-    fields: dict[str, object], sentence: str
-) -> None:
-    """Option, value and rule, before anything is read."""
-    with pytest.raises(BadArgument, match=f"^{sentence}"):
-        wanted(**fields).partitions(3)
+    ):
+        with pytest.raises(BadArgument, match=f"^{sentence}"):
+            wanted(**fields).partitions(3)
 
 
 def test_reading_begins_at_a_moment_or_a_place_included() -> None:
@@ -89,9 +84,9 @@ VALID = make_trade(A, 1)
 BROKEN = InvalidTrade("bad_isin", "isin", "KR", "is broken")
 
 
-@pytest.mark.parametrize(
-    ("fields", "trade", "is_wanted"),
-    [
+def test_a_trade_is_wanted_for_its_instrument_and_its_reason() -> None:
+    """A refused one belongs to an instrument if its bytes name it."""
+    for fields, trade, is_wanted in (
         ({}, VALID, True),
         ({"isin": A}, VALID, True),
         ({"isin": B}, VALID, False),
@@ -100,13 +95,8 @@ BROKEN = InvalidTrade("bad_isin", "isin", "KR", "is broken")
         ({"reason": "not_json"}, BROKEN, False),
         ({"isin": A}, BROKEN, True),
         ({"isin": B}, BROKEN, False),
-    ],
-)
-def test_a_trade_is_wanted_for_its_instrument_and_its_reason(
-    fields: dict[str, object], trade: Trade | InvalidTrade, is_wanted: bool
-) -> None:
-    """A refused one belongs to an instrument if its bytes name it."""
-    assert wanted(**fields).has(trade, b"? %b ?" % A.encode()) is is_wanted
+    ):
+        assert wanted(**fields).has(trade, b"? %b ?" % A.encode()) is is_wanted
 
 
 def test_some_are_the_first_ones_oldest_first() -> None:

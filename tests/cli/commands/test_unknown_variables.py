@@ -1,4 +1,4 @@
-"""A variable that sets nothing is named, with the place its value went to."""
+"""A variable that sets nothing is named."""
 
 from cli.commands.unknown_variables import unknown_variables, variables
 
@@ -12,11 +12,12 @@ def test_a_variable_that_sets_nothing_is_named() -> None:
     ]
 
 
-def test_it_is_said_where_a_value_went() -> None:
-    """Where another setting has taken it in."""
-    assert list(unknown_variables(["TICKTHROTTLE_REQUEST_BURST"])) == [
-        "TICKTHROTTLE_REQUEST_BURST is not a setting: it is ten seconds of "
-        "TICKTHROTTLE_REQUESTS_PER_SECOND"
+def test_what_is_an_option_alone_is_said_to_be_one() -> None:
+    """Of run; a variable for it would set nothing."""
+    names = ["TICKTHROTTLE_FEED_SYMBOLS", "TICKTHROTTLE_TAPE"]
+    assert list(unknown_variables(names)) == [
+        "TICKTHROTTLE_FEED_SYMBOLS is not a setting: it is the option --symbols of run",
+        "TICKTHROTTLE_TAPE is not a setting: it is the option --tape of run",
     ]
 
 

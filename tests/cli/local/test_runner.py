@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from cli.local import runner as runner_module
-from cli.local.runner import RunFailed, Runner, run_local
+from cli.local.ports_and_memory import RunFailed
+from cli.local.runner import Runner, run_local
 from cli.local.settings import RunSettings
 from tests.conftest import eventually
 from tests.ports import free_port
@@ -61,7 +62,7 @@ class OddRunner(Runner):
 
     program = ""
 
-    def _command(self, name: str) -> list[str]:
+    def _command(self, name: str) -> Sequence[str]:
         if name == "throttle":
             return [sys.executable, "-u", "-c", self.program]
         return super()._command(name)
@@ -150,7 +151,7 @@ def test_a_run_keeps_an_archive_beside_its_folder(
 class BrokenArchive(Runner):
     """A run whose archive ends at once, again and again."""
 
-    def _command(self, name: str) -> list[str]:
+    def _command(self, name: str) -> Sequence[str]:
         return [sys.executable, "-c", "print('no database'); raise SystemExit(3)"]
 
 

@@ -3,7 +3,7 @@
 import pytest
 import redis
 
-from archive.master.instrument_versions import KEPT, InstrumentVersions
+from archive.instrument_versions import KEPT, InstrumentVersions
 from ingest.instrument_table.instrument_list import parse_list
 from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
 from ingest.instrument_table.table_loader import load_list
