@@ -8,6 +8,7 @@ position of one playback for one of another.
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any
@@ -73,9 +74,9 @@ def play(
             if wait_s > LONG_WAIT_S:
                 told_wait(wait_s)
         before_ms = window.window
-        try:
+        with suppress(Stopped):
             pause(due_s - time.monotonic(), stop)
-        except Stopped:
+        if stop.is_set():
             break
         epoch = epochs.setdefault(window.epoch, token_hex(4))
         _publish(client, keys, window, epoch)

@@ -10,7 +10,12 @@ import pyarrow.compute as pc
 
 from archive.contract.packed_window import unpack_window
 from archive.contract.segment import Segment
-from archive.parquet.changing_files import ATTEMPTS, ChangingFiles, SegmentReader
+from archive.parquet.changing_files import (
+    ATTEMPTS,
+    ChangingFiles,
+    SegmentReader,
+    steadily,
+)
 from archive.parquet.checked_file import CheckedFile
 from archive.parquet.segment_files import ROWS_FILE, WINDOWS_FILE, WindowFiles
 from archive.parquet.tables import ROWS, WINDOWS, ends_within
@@ -48,6 +53,7 @@ class ArchiveReader(SegmentReader):
         schema = pa.schema([ROWS.field(name) for name in _COLUMNS])
         super().__init__(root, WindowFiles(), schema, files)
 
+    @steadily
     def points(
         self, isin: str, first_ms: int, last_ms: int, limit: int, *, newest: bool
     ) -> list[ArchivedPoint]:
@@ -57,25 +63,21 @@ class ArchiveReader(SegmentReader):
         published of one window is one point: the newer trade, and the sum of their
         trades.
         """
-
-        def read() -> list[ArchivedPoint]:
-            points: dict[int, ArchivedPoint] = {}
-            epochs: dict[int, str] = {}
-            placed = self._placed(first_ms, last_ms)
-            for _, path in sorted(placed, reverse=newest):
-                with self._files.skipping_damage(path / ROWS_FILE):
-                    table = self._files.rows_of_instrument(path / ROWS_FILE, isin)
-                    if table is not None:
-                        table = ends_within(table, first_ms, last_ms)
-                        _add(points, epochs, table, is_older=newest)
-                # Parts of one window may be in two segments: one more than asked.
-                if len(points) > limit:
-                    break
-            windows = sorted(points)
-            chosen = windows[-limit:] if newest else windows[:limit]
-            return [points[window] for window in chosen]
-
-        return self._files.steadily(read)
+        points: dict[int, ArchivedPoint] = {}
+        epochs: dict[int, str] = {}
+        placed = self._placed(first_ms, last_ms)
+        for _, path in sorted(placed, reverse=newest):
+            with self._files.skipping_damage(path / ROWS_FILE):
+                table = self._files.rows_of_instrument(path / ROWS_FILE, isin)
+                if table is not None:
+                    table = ends_within(table, first_ms, last_ms)
+                    _add(points, epochs, table, is_older=newest)
+            # Parts of one window may be in two segments: one more than asked.
+            if len(points) > limit:
+                break
+        windows = sorted(points)
+        chosen = windows[-limit:] if newest else windows[:limit]
+        return [points[window] for window in chosen]
 
     def windows(
         self, first_ms: int, last_ms: int, *, newest_first: bool = False
@@ -105,20 +107,17 @@ class ArchiveReader(SegmentReader):
                 continue
         raise FileNotFoundError(f"archive_dir {self._root}: changes all the time")
 
+    @steadily
     def window_ms(self, first_ms: int, last_ms: int) -> int | None:
         """Return how long the first window within these bounds is, None if none is."""
-
-        def read() -> int | None:
-            for _, path in self._placed(first_ms, last_ms):
-                with (
-                    self._files.skipping_damage(path / WINDOWS_FILE),
-                    CheckedFile(path / WINDOWS_FILE, WINDOWS) as file,
-                ):
-                    column = file.read(["window_ms"], [0])["window_ms"]
-                    return int(column[0].as_py())
-            return None
-
-        return self._files.steadily(read)
+        for _, path in self._placed(first_ms, last_ms):
+            with (
+                self._files.skipping_damage(path / WINDOWS_FILE),
+                CheckedFile(path / WINDOWS_FILE, WINDOWS) as file,
+            ):
+                column = file.read(["window_ms"], [0])["window_ms"]
+                return int(column[0].as_py())
+        return None
 
 
 def _read_windows(path: Path, *, newest_first: bool) -> Iterator[WindowSnapshot]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from archive.contract.segment import Segment, span_of
 from archive.parquet.bar_table import BARS, PRICES, SUMS
-from archive.parquet.changing_files import ChangingFiles, SegmentReader
+from archive.parquet.changing_files import ChangingFiles, SegmentReader, steadily
 from archive.parquet.segment_files import BARS_FILE, BarFiles
 from archive.parquet.segment_folder import bars_root, days_in, segments_in
 from throttle.contract.bars import Bar, newer
@@ -26,6 +26,7 @@ class BarReader(SegmentReader):
     def __init__(self, root: Path, files: type[ChangingFiles] = ChangingFiles) -> None:
         super().__init__(bars_root(root), BarFiles(), BARS, files)
 
+    @steadily
     def newest(
         self, isin: str, width_ms: int, first_ms: int, last_ms: int, limit: int
     ) -> list[Bar]:
@@ -34,22 +35,17 @@ class BarReader(SegmentReader):
         ``first_ms`` and ``last_ms`` bound their starts, both included. ``MOST_DAYS``
         days that have bars are looked at, the newest.
         """
-
-        def read() -> list[Bar]:
-            bars: dict[int, Bar] = {}
-            for placed in self._days(first_ms, last_ms):
-                for _, path in placed:
-                    with self._files.skipping_damage(path / BARS_FILE):
-                        of_file = self._of_instrument(path / BARS_FILE, isin, width_ms)
-                        for bar in of_file:
-                            if first_ms <= bar.start_ms <= last_ms:
-                                bars[bar.start_ms] = newer(bars.get(bar.start_ms), bar)
-                # Days do not overlap, and each is read as a whole.
-                if len(bars) >= limit:
-                    break
-            return [bars[start] for start in sorted(bars)[-limit:]]
-
-        return self._files.steadily(read)
+        bars: dict[int, Bar] = {}
+        for placed in self._days(first_ms, last_ms):
+            for _, path in placed:
+                with self._files.skipping_damage(path / BARS_FILE):
+                    for bar in self._of_instrument(path / BARS_FILE, isin, width_ms):
+                        if first_ms <= bar.start_ms <= last_ms:
+                            bars[bar.start_ms] = newer(bars.get(bar.start_ms), bar)
+            # Days do not overlap, and each is read as a whole.
+            if len(bars) >= limit:
+                break
+        return [bars[start] for start in sorted(bars)[-limit:]]
 
     def _days(
         self, first_ms: int, last_ms: int

@@ -7,9 +7,9 @@ other answer with it.
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +28,7 @@ from archive.parquet.segment_folder import (
     segments_in,
 )
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 ATTEMPTS = 5
@@ -45,6 +46,19 @@ _Version = tuple[int, int, int] | None
 log = structlog.get_logger()
 
 
+def steadily(read: Callable[P, T]) -> Callable[P, T]:
+    """Have what reads files be called again if one of them has gone."""
+
+    @wraps(read)
+    def call(*arguments: P.args, **options: P.kwargs) -> T:
+        for _ in range(ATTEMPTS - 1):
+            with suppress(FileNotFoundError):
+                return read(*arguments, **options)
+        return read(*arguments, **options)
+
+    return call
+
+
 class ChangingFiles:
     """Files below ``root`` that are there or are not. Methods raise OSError.
 
@@ -56,13 +70,6 @@ class ChangingFiles:
         self._root = root
         self._schema = schema
         self._damaged: OrderedDict[Path, tuple[_Version, str]] = OrderedDict()
-
-    def steadily(self, read: Callable[[], T]) -> T:
-        """Return what ``read`` returns; it is called again if a file has gone."""
-        for _ in range(ATTEMPTS - 1):
-            with suppress(FileNotFoundError):
-                return read()
-        return read()
 
     @contextmanager
     def skipping_damage(self, path: Path) -> Iterator[None]:
@@ -179,6 +186,7 @@ class SegmentReader:
         """Return what is wrong with each file that was found damaged."""
         return [*self._files.damage().values()]
 
+    @steadily
     def read_each(
         self,
         name: str,
@@ -190,18 +198,14 @@ class SegmentReader:
 
         Of the segments with a window, or a bar, that ends within the bounds.
         """
-
-        def read_all() -> list[T]:
-            answers = []
-            for segment, path in self._placed(*bounds_ms):
-                with (
-                    self._files.skipping_damage(path / name),
-                    CheckedFile(path / name, schema) as file,
-                ):
-                    answers.append(read(segment, file))
-            return answers
-
-        return self._files.steadily(read_all)
+        answers = []
+        for segment, path in self._placed(*bounds_ms):
+            with (
+                self._files.skipping_damage(path / name),
+                CheckedFile(path / name, schema) as file,
+            ):
+                answers.append(read(segment, file))
+        return answers
 
     def _placed(self, first_ms: int, last_ms: int) -> list[tuple[Segment, Path]]:
         placed = []

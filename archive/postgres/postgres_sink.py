@@ -45,12 +45,6 @@ _ROWS = tuple(name for name in ROWS.names if not name.endswith("_text"))
 _Part = tuple[str, tuple[str, ...], pa.Table]
 """A table, its columns that are stored, and lines for it."""
 
-_TABLES = (
-    *("tickthrottle_windows", "tickthrottle_rows"),
-    *("tickthrottle_bar_batches", "tickthrottle_bars"),
-)
-
-# Each day's runs of numbers without a hole, as a segment's name says them.
 _RUNS = """
 SELECT (extract(epoch FROM min(published)) * 1000)::bigint, min({number}),
        max({number}), epoch, (extract(epoch FROM min({first})) * 1000)::bigint,
@@ -86,6 +80,7 @@ _KEYS = {
     "tickthrottle_bar_batches": ("epoch", "number"),
     "tickthrottle_bars": KEY,
 }
+_TABLES = tuple(_KEYS)
 _NEWER = (
     "WHERE (tickthrottle_bars.revision, tickthrottle_bars.trades) "
     "< (EXCLUDED.revision, EXCLUDED.trades)"
@@ -291,10 +286,7 @@ def _put(cursor: psycopg.Cursor, table: str, columns: tuple[str, ...]) -> None:
 
 
 def _parts_of_windows(tables: StoredTables) -> Sequence[_Part]:
-    rows = tables.rows
-    for name in ("price", "size", *AMOUNTS):
-        at = rows.schema.get_field_index(name)
-        rows = rows.set_column(at, name, exact_digits(rows, name))
+    rows = _with_digits(tables.rows, ("price", "size", *AMOUNTS))
     return (
         ("tickthrottle_windows", _WINDOWS, tables.windows),
         ("tickthrottle_rows", _ROWS, rows),
@@ -303,14 +295,18 @@ def _parts_of_windows(tables: StoredTables) -> Sequence[_Part]:
 
 def _parts_of_bars(tables: StoredBars) -> Sequence[_Part]:
     # A key may be put in once at a time.
-    bars = newest_bars(tables.bars)
-    for name in (*PRICES, *SUMS):
-        at = bars.schema.get_field_index(name)
-        bars = bars.set_column(at, name, exact_digits(bars, name))
+    bars = _with_digits(newest_bars(tables.bars), (*PRICES, *SUMS))
     return (
         ("tickthrottle_bar_batches", tuple(BATCHES.names), tables.batches),
         ("tickthrottle_bars", tuple(BARS.names), bars),
     )
+
+
+def _with_digits(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    for name in names:
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, exact_digits(table, name))
+    return table
 
 
 def _to_csv(table: pa.Table) -> bytes:

@@ -35,12 +35,11 @@ class Tidier:
         sink: Sink,
         newest_ms: Callable[[], int],
         has_set_aside: Callable[[], None],
-        first_pause_s: float = FIRST_PAUSE_S,
     ) -> None:
         self._sink = sink
         self._newest_ms = newest_ms
         self._has_set_aside = has_set_aside
-        self._first_pause_s = self._pause_s = first_pause_s
+        self._pause_s = FIRST_PAUSE_S
         self._asked = threading.Event()
         self._closing = threading.Event()
         self._retry_s: float | None = None
@@ -105,7 +104,7 @@ class Tidier:
             self._failed(error)
         else:
             self._retry_s, self.problem = None, None
-            self._pause_s = self._first_pause_s
+            self._pause_s = FIRST_PAUSE_S
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1

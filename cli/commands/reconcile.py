@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, astuple
 from datetime import date
@@ -143,10 +144,7 @@ def _bounds_ms(day: str | None, since: str | None) -> tuple[int, int]:
 
 
 def _reconcile_archive(
-    past: Past,
-    jobs: list[str],
-    counts: ArchiveCounts,
-    bounds_ms: tuple[int, int],
+    past: Past, jobs: list[str], counts: ArchiveCounts, bounds_ms: tuple[int, int]
 ) -> WindowAccount:
     """Compare the window log, and the batches that are recorded, with an archive."""
     from archive.account import (
@@ -193,7 +191,10 @@ def _reconcile_bars(
         for batch in past.bar_batches()
         if all(first_ms <= bar.end_ms <= last_ms for bar in batch.bars)
     ]
-    logged_days = {day_of(bar.end_ms) for batch in log for bar in batch.bars}
+    ends: defaultdict[date, list[int]] = defaultdict(list)
+    for batch in log:
+        for bar in batch.bars:
+            ends[day_of(bar.end_ms)].append(bar.end_ms)
     segments = counts.segments("bars")
     stored: dict[BarKey, Edition] = {}
     kept = {}
@@ -203,14 +204,8 @@ def _reconcile_bars(
             continue
         for width_ms, count in counts.bar_counts(*of_day).items():
             kept[day, width_ms] = count
-        if day in logged_days:
-            ends = [
-                bar.end_ms
-                for batch in log
-                for bar in batch.bars
-                if day_of(bar.end_ms) == day
-            ]
-            stored |= counts.bars(min(ends), max(ends))
+        if day in ends:
+            stored |= counts.bars(min(ends[day]), max(ends[day]))
     gaps = counts.gaps("bars", first_ms, last_ms)
     return account_for_bars(log, Coverage(segments), stored, kept, gaps)
 

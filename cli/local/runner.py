@@ -148,6 +148,7 @@ class Runner:
         self._page = f"http://127.0.0.1:{settings.port}/"
         self._operators = f"http://127.0.0.1:{settings.port_for_operators}/"
         self._instruments_file: Path | None = None
+        quiet_s = "6" if self._has_feed else "0"
         shared, self._ignored = inherited(os.environ, follows_log=settings.follows_log)
         self.environment: Mapping[str, str] = {
             **shared,
@@ -160,7 +161,7 @@ class Runner:
             "PROMETHEUS_MULTIPROC_DIR": str(self._metrics),
             "TICKTHROTTLE_METRICS_PORT": "0",
             "TICKTHROTTLE_OPERATORS_PORT": str(settings.port_for_operators),
-            "TICKTHROTTLE_QUIET_S": shared.get("TICKTHROTTLE_QUIET_S", self._quiet_s()),
+            "TICKTHROTTLE_QUIET_S": shared.get("TICKTHROTTLE_QUIET_S", quiet_s),
             "PYTHONUNBUFFERED": "1",
             **self._log(),
             **self._instruments(),
@@ -250,9 +251,6 @@ class Runner:
         if self._settings.trade_log != "kafka" or not self._settings.follows_log:
             return None
         return TopicSettings(redis_url=self.redis_url, **self._log_options())
-
-    def _quiet_s(self) -> str:
-        return "6" if self._has_feed else "0"
 
     def _log_options(self) -> dict[str, Any]:
         """Return what was said of a log that others append to."""

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from archive.parquet.changing_files import ATTEMPTS, ChangingFiles
+from archive.parquet.changing_files import ATTEMPTS, ChangingFiles, steadily
 
 ROWS = pa.table({"isin": ["A", "A", "B", "C"], "trades": [1, 2, 3, 4]})
 
 
-def test_a_question_is_asked_anew_while_files_go(tmp_path: Path) -> None:
+def test_a_question_is_asked_anew_while_files_go() -> None:
     """A few times; what is gone for good is said."""
     asked: list[int] = []
 
@@ -21,12 +21,11 @@ def test_a_question_is_asked_anew_while_files_go(tmp_path: Path) -> None:
             raise FileNotFoundError("merged")
         return "read"
 
-    files = ChangingFiles(tmp_path, ROWS.schema)
-    assert files.steadily(lambda: read(ATTEMPTS - 1)) == "read"
+    assert steadily(read)(ATTEMPTS - 1) == "read"
     assert len(asked) == ATTEMPTS
     asked.clear()
     with pytest.raises(FileNotFoundError, match="merged"):
-        files.steadily(lambda: read(ATTEMPTS))
+        steadily(read)(ATTEMPTS)
     assert len(asked) == ATTEMPTS
 
 

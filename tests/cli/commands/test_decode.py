@@ -107,23 +107,12 @@ def test_without_a_decoder_it_is_the_projects_own_form(
     assert run(file, *options).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "problem"),
-    [
-        (["--decoder", "no_such_module:decode"], 2, "no_such_module"),
-        (["--limit", "0"], 2, "limit 0"),
-    ],
-)
-def test_what_cannot_be_tried_is_told(
-    file: Path, options: list[str], code: int, problem: str
-) -> None:
+def test_what_cannot_be_tried_is_told(file: Path) -> None:
     """In one sentence."""
-    done = run(file, *options)
-    assert (done.exit_code, problem in done.stderr) == (code, True), done.output
-
-
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """With its path."""
-    done = run(tmp_path / "none")
-    assert done.exit_code == 3
-    assert "cannot be read" in done.stderr
+    for arguments, code, problem in (
+        ((file, "--decoder", "no_such_module:decode"), 2, "no_such_module"),
+        ((file, "--limit", "0"), 2, "limit 0"),
+        ((file.with_name("none"),), 3, "cannot be read"),
+    ):
+        done = run(*arguments)
+        assert (done.exit_code, problem in done.stderr) == (code, True), done.output

@@ -21,27 +21,34 @@ TAPE = (
 )
 
 
-@pytest.mark.redis
-def test_a_tape_may_come_on_standard_input(redis_url: str, client: redis.Redis) -> None:
-    """From another program, through a pipe."""
+def feed(url: str, *command: str, tape: bytes = b"") -> str:
+    """Run a feed as a process to its end; return what it says of itself."""
     done = subprocess.run(
-        [sys.executable, "-m", "tickthrottle", "replay", "-"],
-        input=TAPE,
-        env={**os.environ, "REDIS_URL": redis_url, "TICKTHROTTLE_PARTITIONS": "1"},
+        [sys.executable, "-m", "tickthrottle", *command],
+        input=tape,
+        env={**os.environ, "REDIS_URL": url, "TICKTHROTTLE_PARTITIONS": "1"},
         capture_output=True,
         check=False,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
+    return done.stderr.decode()
+
+
+@pytest.mark.redis
+def test_a_tape_may_come_on_standard_input(redis_url: str, client: redis.Redis) -> None:
+    """From another program, through a pipe."""
+    feed(redis_url, "replay", "-", tape=TAPE)
     assert client.xlen(stream_key("tt", 0)) == 2
 
 
-@pytest.mark.parametrize("arguments", [["-", "-"], ["-", "--loop", "2"]])
-def test_standard_input_is_played_once(arguments: list[str]) -> None:
+def test_standard_input_is_played_once() -> None:
     """It cannot be rewound."""
-    result = CliRunner().invoke(app, ["replay", *arguments])
-    assert result.exit_code == 2
-    assert result.stderr == "tickthrottle: tape -: standard input can be played once\n"
+    for arguments in (["-", "-"], ["-", "--loop", "2"]):
+        result = CliRunner().invoke(app, ["replay", *arguments])
+        assert result.exit_code == 2
+        sentence = "tape -: standard input can be played once"
+        assert result.stderr == f"tickthrottle: {sentence}\n"
 
 
 @pytest.mark.redis
@@ -55,23 +62,9 @@ def test_a_tape_has_the_options_of_a_pipe(
         gzip.compress(b"ticker\tts\tpx\tqty\nAAPL\t1764028801123\t1.5\t2\n")
     )
     names = ["--map", "isin=ticker,time=ts,price=px,size=qty", "--form", "time-unit=ms"]
-    options = [
-        *names,
-        "--form",
-        "delimiter=tab",
-        "--instruments",
-        f"{tmp_path}/list.csv",
-    ]
+    names += ["--form", "delimiter=tab", "--instruments", f"{tmp_path}/list.csv"]
     for command in ("ingest", "replay"):
-        done = subprocess.run(
-            [sys.executable, "-m", "tickthrottle", command, str(path), *options],
-            env={**os.environ, "REDIS_URL": redis_url, "TICKTHROTTLE_PARTITIONS": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
+        feed(redis_url, command, str(path), *names)
     assert client.xlen(stream_key("tt", 0)) == 2
 
 
@@ -99,16 +92,8 @@ def test_a_tape_has_the_keys_and_conditions_of_a_pipe(
     forms += ["time-zone=America/New_York"]
     values = [word for text in forms for word in ("--form", text)]
     options = [*names, *values, "--venue", "XMKT"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tickthrottle", "replay", str(path), *options],
-        env={**os.environ, "REDIS_URL": redis_url, "TICKTHROTTLE_PARTITIONS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert re.search("left_out.*fix.*0", done.stderr)
+    said = feed(redis_url, "replay", str(path), *options)
+    assert re.search("left_out.*fix.*0", said)
     [(_, entry)] = client.xrange(stream_key("tt", 0))
     [trade] = [v for v in entry.values() if b"QX1BTC" in v]
     assert b'"719"' in trade

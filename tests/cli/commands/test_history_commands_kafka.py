@@ -241,16 +241,17 @@ def test_a_topic_made_again_is_not_the_one_that_was_read(
     assert "no job has read the log kafka:" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["trades", "rebuild", "reconcile"])
 def test_a_topic_that_is_not_there_is_one_sentence(
-    topic: KafkaTopic, command: str, monkeypatch: pytest.MonkeyPatch
+    topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So is a broker that is not there."""
     monkeypatch.setenv("TICKTHROTTLE_KAFKA_TOPIC", "no-such-topic")
-    missing = run(command)
-    assert missing.exit_code == 3
-    assert missing.stderr.startswith("tickthrottle: kafka_topic no-such-topic: does")
-    assert len(missing.stderr.splitlines()) == 1
+    sentence = "tickthrottle: kafka_topic no-such-topic: does"
+    for command in ("trades", "rebuild", "reconcile"):
+        missing = run(command)
+        assert missing.exit_code == 3
+        assert missing.stderr.startswith(sentence)
+        assert len(missing.stderr.splitlines()) == 1
 
 
 def test_a_broker_that_is_away_is_one_sentence_and_no_hindrance_to_others(

@@ -1,7 +1,5 @@
 """What a run's parts take from the environment, and what they do not."""
 
-import pytest
-
 from archive.settings import ArchiveSettings
 from cli.local.inheritance import (
     OF_A_DEPLOYMENT,
@@ -22,24 +20,20 @@ SHARED = {
 PLACES = ("_url", "_servers", "_topic", "_dir", "_file", "_config", "_checkpoint")
 
 
-@pytest.mark.parametrize("name", OF_A_LOG)
-def test_a_market_of_the_runs_own_goes_into_no_log_of_the_users(name: str) -> None:
+def test_a_market_of_the_runs_own_goes_into_no_log_of_the_users() -> None:
     """And a log of the user's is read with the settings that belong to it."""
-    variable = variable_name(name)
-    environment = {variable: "x", "PATH": "/bin"}
-    shared, left_out = inherited(environment, follows_log=False)
-    assert (shared, left_out) == ({"PATH": "/bin"}, [variable])
-    assert inherited(environment, follows_log=True) == (environment, [])
+    for variable in map(variable_name, OF_A_LOG):
+        environment = {variable: "x", "PATH": "/bin"}
+        shared, left_out = inherited(environment, follows_log=False)
+        assert (shared, left_out) == ({"PATH": "/bin"}, [variable])
+        assert inherited(environment, follows_log=True) == (environment, [])
 
 
-@pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-@pytest.mark.parametrize("follows_log", [True, False])
-def test_a_run_has_its_own_server_state_and_archive(
-    name: str, follows_log: bool
-) -> None:
-    variable = variable_name(name)
-    shared, left_out = inherited({variable: "x"}, follows_log=follows_log)
-    assert (shared, left_out) == ({}, [variable])
+def test_a_run_has_its_own_server_state_and_archive() -> None:
+    for variable in map(variable_name, OF_A_DEPLOYMENT):
+        for follows_log in (True, False):
+            shared, left_out = inherited({variable: "x"}, follows_log=follows_log)
+            assert (shared, left_out) == ({}, [variable])
 
 
 def test_an_empty_variable_is_no_news() -> None:
