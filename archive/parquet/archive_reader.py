@@ -63,21 +63,20 @@ class ArchiveReader(SegmentReader):
         published of one window is one point: the newer trade, and the sum of their
         trades.
         """
-        points: dict[int, ArchivedPoint] = {}
-        epochs: dict[int, str] = {}
+        points: _Points = {}
         placed = self._placed(first_ms, last_ms)
         for _, path in sorted(placed, reverse=newest):
             with self._files.skipping_damage(path / ROWS_FILE):
                 table = self._files.rows_of_instrument(path / ROWS_FILE, isin)
                 if table is not None:
                     table = ends_within(table, first_ms, last_ms)
-                    _add(points, epochs, table, is_older=newest)
+                    _add(points, table, is_older=newest)
             # Parts of one window may be in two segments: one more than asked.
             if len(points) > limit:
                 break
         windows = sorted(points)
         chosen = windows[-limit:] if newest else windows[:limit]
-        return [points[window] for window in chosen]
+        return [points[window][1] for window in chosen]
 
     def windows(
         self, first_ms: int, last_ms: int, *, newest_first: bool = False
@@ -134,13 +133,11 @@ def _is_in(outer: Segment, inner: Segment) -> bool:
     return is_same and outer.first <= inner.first and inner.last <= outer.last
 
 
-def _add(
-    points: dict[int, ArchivedPoint],
-    epochs: dict[int, str],
-    table: pa.Table,
-    *,
-    is_older: bool,
-) -> None:
+_Points = dict[int, tuple[str, ArchivedPoint]]
+"""The epoch and the point of each window."""
+
+
+def _add(points: _Points, table: pa.Table, *, is_older: bool) -> None:
     """Add an instrument's rows; ``is_older`` than those that are there already.
 
     Of one window the later epoch's row stays; of one epoch the newer trade, with the
@@ -158,13 +155,12 @@ def _add(
     )
     for epoch, *values in zip(*columns, strict=True):
         point = ArchivedPoint(*values)
-        other = points.get(point.window)
-        if other is not None and epochs[point.window] != epoch:
+        other_epoch, other = points.get(point.window, (epoch, None))
+        if other_epoch != epoch:
             # Redis had come back older than it was: published again since.
-            point = other if is_older else point
+            if is_older:
+                continue
         elif other is not None:
             newer = max(other, point, key=lambda p: (p.time_us, p.seq))
             point = replace(newer, trades=other.trades + point.trades)
-        if other is None or not is_older:
-            epochs[point.window] = epoch
-        points[point.window] = point
+        points[point.window] = epoch, point

@@ -121,19 +121,14 @@ def window_end(
 
 def report_object(job: str, report: VerificationReport) -> dict[str, Any]:
     """Return the outcome of a comparison for JSON."""
+    names = ("compared", "equal", "rows", "undecided", "others", "groups", "problems")
     return {
         "job": job,
         "right": report.is_right,
-        "compared": report.compared,
-        "equal": report.equal,
-        "rows": report.rows,
+        **{name: getattr(report, name) for name in names},
         **{kind: report.counts[kind] for kind in ("missing", "extra", "wrong")},
-        "undecided": report.undecided,
         "not_comparable": dict(report.not_comparable),
-        "others": report.others,
-        "groups": report.groups,
         "gone_instrument_tables": {str(v): n for v, n in report.gone_tables.items()},
-        "problems": report.problems,
         "differences": [_difference_object(one) for one in report.differences],
     }
 
@@ -194,11 +189,6 @@ def _row_object(row: Row | None) -> dict[str, Any] | None:
 
 
 def _difference_object(one: Difference) -> dict[str, Any]:
-    return {
-        "kind": one.kind,
-        "offset": one.offset,
-        "window": one.window,
-        "isin": one.isin,
-        "expected": _row_object(one.expected),
-        "published": _row_object(one.published),
-    }
+    of_row = {name: getattr(one, name) for name in ("kind", "offset", "window", "isin")}
+    rows = {name: _row_object(getattr(one, name)) for name in ("expected", "published")}
+    return of_row | rows

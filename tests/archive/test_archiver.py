@@ -14,6 +14,7 @@ import redis
 from archive.contract.archive_gap import find_gaps
 from archive.contract.packed_window import unpack_window
 from archive.contract.segment import Segment
+from archive.parquet import folder_lock
 from archive.parquet.segment_folder import all_segments
 from ingest.redis_keys import Keys
 from tests.archive.rig import (
@@ -316,9 +317,15 @@ def test_of_two_archives_one_waits(
 
 @pytest.mark.parametrize("step", ["told", "synced", "linked"])
 def test_a_frozen_archive_holds_up_nobody_and_changes_nothing_later(
-    step: str, client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
+    step: str,
+    client: redis.Redis,
+    publisher: Publisher,
+    redis_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The next one stores while it sleeps in the middle of a step; it ends then."""
+    monkeypatch.setattr(folder_lock, "FROZEN_S", 1.5)
     settings = settings_of(redis_url, tmp_path)
     for _ in range(3):
         publish(publisher, 2)

@@ -13,6 +13,7 @@ import pytest
 import redis
 from typer.testing import CliRunner
 
+from archive import archiver
 from archive.account import rows_of_log, stored_day
 from archive.archive_process import open_counts
 from archive.contract.segment import day_of, span_of
@@ -139,6 +140,13 @@ def test_a_server_that_is_restarted_is_waited_for(
     check_whole(client, server)
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive that says after a second that it has no answer."""
+    monkeypatch.setattr(archiver, "SILENT_S", 1.0)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_an_outage_that_outlasts_the_window_log_costs_what_left_it(
     client: redis.Redis,
     publisher: Publisher,
@@ -212,6 +220,7 @@ def test_an_outage_that_outlasts_the_window_log_costs_what_left_it(
     assert f"{122 - taken} windows of epoch {EPOCH} between" in str(state.last_gap)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_server_that_is_frozen_is_noticed(
     client: redis.Redis,
     publisher: Publisher,
@@ -226,7 +235,7 @@ def test_a_server_that_is_frozen_is_noticed(
         try:
             publish(publisher, 2)
             problem = eventually(lambda: state_of(client, NAME).problem, 20)
-            assert problem == "postgres has not answered for 10 s"
+            assert problem.startswith("postgres has not answered for ")
         finally:
             server.thaw()
         wait_until_stored(client, 4, NAME)

@@ -90,27 +90,6 @@ def test_a_start_that_does_not_end_is_a_fault(
         eventually(lambda: incidents() == [("start_fails", None)])
 
 
-def test_a_job_that_starts_again_is_a_fault_at_once(
-    redis_url: str, client: redis.Redis
-) -> None:
-    """It has ended while it warmed up."""
-    with running_gateway(redis_url) as gateway:
-        gateway.wait_for("reloads")
-
-        def text() -> str:
-            body = gateway.operators.get("/v1/pipeline")[1]
-            findings = json.loads(body)["diagnosis"]["findings"]
-            return str(findings[0]["text"])
-
-        note_candidate(client, "host:1:a")
-        eventually(lambda: text() == "The throttle job has been starting")
-        client.hdel(Keys("tt").meta, candidate_field("throttle"))
-        eventually(lambda: text() == "No throttle job has published")
-        note_candidate(client, "host:2:b")
-        eventually(lambda: text() == "The throttle job has failed to start")
-        assert "started 2 times in a row" in run("--url", url_of(gateway), code=1)
-
-
 def test_a_redis_that_does_not_answer_leaves_nothing_known() -> None:
     """There may have been any number of trades."""
     with running_gateway(f"redis://127.0.0.1:{free_port()}") as gateway:
