@@ -31,7 +31,6 @@ class OwnValkey:
         self.kill()
 
     def start(self) -> None:
-        """Start and wait until it answers."""
         self._process = subprocess.Popen(
             [*self._command, *self._keeping], stdout=subprocess.DEVNULL
         )
@@ -52,10 +51,8 @@ class OwnValkey:
             os.sched_yield()
 
     def thaw(self) -> None:
-        """Let it go on."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
     def client(self) -> redis.Redis:
-        """Return a connection."""
         return redis.Redis.from_url(self.url)

@@ -13,7 +13,6 @@ def bar(isin: str = SAMSUNG, start: int = 0, trades: int = 1, **more: Any) -> An
 
 
 def message(*bars: Any, **more: Any) -> dict[str, Any]:
-    """Return a frame of bars."""
     return {"type": "bars", "epoch": "b", "sequence": 1, "bars": list(bars), **more}
 
 

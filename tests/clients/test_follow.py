@@ -20,7 +20,6 @@ pytestmark = pytest.mark.redis
 
 @pytest.fixture
 def port() -> int:
-    """The port of the gateway."""
     return free_port()
 
 

@@ -37,7 +37,6 @@ from tickthrottle_client.tick_v1 import PROTOCOL
 
 
 def node() -> str:
-    """Return the path of Node."""
     path = shutil.which("node")
     if path is None:
         skip_or_fail("no node on PATH")

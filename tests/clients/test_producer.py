@@ -52,7 +52,6 @@ CLIENT_PAGE = (ROOT / "clients" / "python" / "README.md").read_text("utf-8")
 
 
 def make_fields(number: int, **changed: Any) -> dict[str, Any]:
-    """Return a trade's fields."""
     whole = {"isin": ISIN, "time": NOW_US, "seq": number, "price": "1.50", "size": 3}
     return {**whole, **changed}
 
@@ -69,7 +68,6 @@ def seqs(client: redis.Redis) -> list[int]:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[OwnValkey]:
-    """A server for this test alone."""
     with OwnValkey(tmp_path) as server:
         yield server
 
@@ -441,7 +439,6 @@ async def test_a_second_cancellation_ends_the_waiting(
 
 
 def reconcile(path: Path) -> Result:
-    """Run the command on a receipt."""
     return CliRunner().invoke(app, ["reconcile", "--acknowledged", str(path)])
 
 

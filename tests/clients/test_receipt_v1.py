@@ -23,7 +23,6 @@ class CountingLog:
         self.tallies = [AppendTally()]
 
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
-        """Count."""
         self.tallies[0].acknowledged += len(entries)
         return len(entries)
 

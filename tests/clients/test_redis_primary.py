@@ -32,7 +32,6 @@ TRADE = {"isin": "KR7005930003", "time": 1_773_964_804_123_456, "price": "1", "s
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[RedisServers]:
-    """A primary, two replicas, three Sentinels."""
     with RedisServers(tmp_path) as servers:
         yield servers
 

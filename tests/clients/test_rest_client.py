@@ -31,7 +31,6 @@ __all__ = ["gateway"]
 
 
 def address(port: int) -> str:
-    """Return the address of a gateway."""
     return f"http://127.0.0.1:{port}"
 
 
@@ -117,7 +116,6 @@ class Answers(BaseHTTPRequestHandler):
     prepared: list[tuple[int, dict[str, str], bytes]]
 
     def do_GET(self) -> None:
-        """Answer."""
         status, headers, body = self.prepared.pop(0)
         self.send_response(status)
         for name, value in headers.items():

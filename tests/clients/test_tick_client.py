@@ -54,14 +54,12 @@ class Seen:
         self.resets = 0
 
     def put(self, item: Item) -> None:
-        """Note an item."""
         known = self.items.get(item["isin"])
         assert known is None or not is_older(item, known)
         self.items[item["isin"]] = item
         self.calls.append(item["isin"])
 
     def reset(self) -> None:
-        """Note another epoch."""
         self.items.clear()
         self.resets += 1
 
@@ -70,7 +68,6 @@ class Seen:
         return {isin: str(item["price"]) for isin, item in self.items.items()}
 
     def client(self, url: str, **options: Any) -> TickClient:
-        """Build a client that tells everything."""
         options.setdefault("waits", True)
         return TickClient(
             url,
@@ -114,7 +111,6 @@ async def gateway_on(url: str, port: int, **settings: Any) -> AsyncIterator[Any]
 
 
 def address(port: int) -> str:
-    """Return the stream's address."""
     return f"ws://127.0.0.1:{port}/v1/stream"
 
 
@@ -232,15 +228,16 @@ async def test_silence_is_told_before_the_line_is_given_up(
         seen.client(address(proxy.port)) as ticks,
     ):
         ticks.subscribe([SAMSUNG], seen.put)
-        await soon(lambda: seen.states[-1:] == ["live"])
-        assert (ticks.window_ms, ticks.last_window) == (500, publisher.window)
-        proxy.pause()
 
         def state() -> str:
             # Windows go on: it is the line that is dead.
             publisher.publish()
             return seen.states[-1]
 
+        await soon(lambda: bool(seen.states) and state() == "live")
+        await soon(lambda: ticks.last_window == publisher.window)
+        assert ticks.window_ms == 500
+        proxy.pause()
         await soon(lambda: state() == "stale")
         proxy.resume()
         await soon(lambda: state() == "live")

@@ -37,19 +37,16 @@ NOW_US = 1_773_964_804_000_000
 
 
 def address(topic: KafkaTopic) -> str:
-    """Return a topic's address."""
     return f"kafka://{topic.servers}/{topic.topic}"
 
 
 def make_fields(number: int, **changed: Any) -> dict[str, Any]:
-    """Return a trade's fields."""
     isin = ISINS[number % len(ISINS)]
     whole = {"isin": isin, "time": NOW_US, "seq": number, "price": "1.50", "size": 3}
     return {**whole, **changed}
 
 
 def seqs(topic: KafkaTopic, partitions: int) -> list[list[int]]:
-    """Return the trades' numbers, by partition."""
     return [
         [Trade.from_wire(message.value() or b"").seq for message in messages]
         for messages in logged(topic, partitions)

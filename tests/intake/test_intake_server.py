@@ -46,7 +46,6 @@ PAGE = (ROOT / "docs" / "producing.md").read_text("utf-8")
 
 
 def make_fields(seq: int, **changed: Any) -> dict[str, Any]:
-    """Return a trade's fields."""
     whole = {"isin": ISIN, "time": NOW_US, "seq": seq, "price": "1.50", "size": 3}
     return {**whole, **changed}
 
@@ -68,7 +67,6 @@ class Intake(NamedTuple):
     def ask(
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> Answer:
-        """Ask and read the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -81,7 +79,6 @@ class Intake(NamedTuple):
             connection.close()
 
     def post(self, trades: Any, **headers: str) -> Answer:
-        """Append trades."""
         body = trades if isinstance(trades, bytes) else orjson.dumps(trades)
         return self.ask(
             "POST",
@@ -211,7 +208,6 @@ def test_a_token_needs_the_right_to_write(
 
 @pytest.fixture
 def guarded(tmp_path: Path, redis_url: str) -> Iterator[Intake]:
-    """An intake that asks for tokens."""
     key = tmp_path / "key.txt"
     key.write_text(SECRET)
     with intake(tmp_path, redis_url, token_key_file=str(key)) as guarded:
@@ -293,7 +289,6 @@ def test_what_redis_cannot_answer_says_when_to_ask_again(
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[ValkeyServer]:
-    """A server that may go away."""
     server = ValkeyServer(port=free_port(), data_dir=tmp_path / "valkey", persist=True)
     server.start()
     yield server

@@ -9,7 +9,6 @@ from intake.waiting_requests import Requests
 
 
 def entries(count: int, size: int = 10) -> list[tuple[str, bytes]]:
-    """Return entries that differ."""
     return [(f"K{n}", b"%0*d" % (size, n)) for n in range(count)]
 
 

@@ -47,6 +47,8 @@ _HOMES = {
     "trade_v1": ("InvalidTrade",),
 }
 
+__all__ = sorted(name for names in _HOMES.values() for name in names)
+
 
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
@@ -56,4 +58,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(name for names in _HOMES.values() for name in names)
+    return __all__

@@ -26,7 +26,6 @@ TYPESCRIPT = "typescript@5.9.3"
 
 @pytest.fixture(scope="module")
 def npm() -> str:
-    """The path of npm."""
     path = shutil.which("npm")
     if path is None or shutil.which("node") is None:
         skip_or_fail("no node and npm on PATH")

@@ -26,19 +26,16 @@ class Session:
 
     @property
     def path(self) -> str:
-        """What the client asked for."""
         assert self.socket.request is not None
         return self.socket.request.path
 
     def hear(self) -> str:
-        """Return the client's next message."""
         message = self.socket.recv(timeout=20)
         assert isinstance(message, str)
         self.exchange.heard.append(message)
         return message
 
     def send(self, *frames: str | bytes) -> None:
-        """Send frames."""
         for frame in frames:
             self.socket.send(frame)
 
@@ -54,7 +51,6 @@ class Session:
             self.exchange.left.set()
 
     def vanish(self) -> None:
-        """Break the connection without a word."""
         self.socket.socket.close()
 
 
@@ -89,7 +85,6 @@ class Exchange:
         return None
 
     def talk(self, socket: ServerConnection) -> None:
-        """Play the script of this connection."""
         script = self._turn.script
         try:
             script(Session(socket, self))

@@ -15,8 +15,8 @@ from ingest.adapters.run_exchange import at_addresses, find_instruments, run_exc
 from ingest.feed.pacer import FeedReport
 from ingest.settings import IngestSettings
 from ingest.sources.exchange_options import ExchangeOptions
-from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from tests.conftest import eventually
+from tests.logged import logged_in_redis
 
 
 def settings_of(url: str) -> IngestSettings:
@@ -26,17 +26,8 @@ def settings_of(url: str) -> IngestSettings:
 
 def logged(client: redis.Redis) -> list[dict[str, Any]]:
     """Return every trade of the log, decoded without any of our code."""
-    info = open_log(client, "test", 1)
-    reader = RedisLogReader(client, "test", info)
-    tail = reader.tail(1 << 41)
-    ranges = {
-        p: (0, end) for p, end in zip(tail.partitions, tail.positions, strict=True)
-    }
-    return [
-        json.loads(payload, parse_float=Decimal)
-        for _, chunk in reader.read(ranges)
-        for payload in chunk.payloads.to_pylist()
-    ]
+    entries = logged_in_redis(client, "test")
+    return [json.loads(entry.payload, parse_float=Decimal) for entry in entries]
 
 
 @dataclass
@@ -55,7 +46,6 @@ class Running:
         return self.reports[0]
 
     def ended(self) -> bool:
-        """Tell whether the feed has ended."""
         assert self.thread is not None
         return not self.thread.is_alive()
 

@@ -94,6 +94,5 @@ def kis_fields(
 
 
 def kis(*rows: Sequence[str], channel: str = "H0STCNT0") -> str:
-    """Return a frame of KIS."""
     body = "^".join("^".join(row) for row in rows)
     return f"0|{channel}|{len(rows):03}|{body}"

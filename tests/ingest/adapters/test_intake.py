@@ -52,14 +52,12 @@ class Played(Adapter):
 
 
 def traded(**changes: Any) -> ExchangeTrade:
-    """Return a trade."""
     trade = ExchangeTrade("A", NOW_US, "1.50", "2", 7)
     return trade._replace(**changes)
 
 
 @pytest.fixture
 def intake() -> Intake:
-    """Follows the symbol A."""
     return Intake("MYX", Numbering.UNIQUE, {"A": ISIN}, Refusals())
 
 

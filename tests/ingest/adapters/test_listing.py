@@ -32,7 +32,6 @@ MARKETS = [
 def symbol(
     name: str, base: str, quote: str, tick: str, status: str = "TRADING"
 ) -> object:
-    """Return a symbol of Binance's exchangeInfo."""
     rules = [{"filterType": "PRICE_FILTER", "tickSize": tick, "minPrice": tick}]
     names = {"symbol": name, "baseAsset": base, "quoteAsset": quote}
     return {**names, "status": status, "filters": [{"filterType": "LOT_SIZE"}, *rules]}

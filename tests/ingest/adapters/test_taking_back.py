@@ -29,7 +29,6 @@ class Taken:
         self.intake = Intake("MYX", numbering, keys, self.refusals)
 
     def told(self, *pieces: Piece) -> list[dict[str, Any]]:
-        """Return the entries of a frame."""
         entries, _ = self.intake.read(Played(*pieces), "", LATER_US)
         return [orjson.loads(payload) for _, payload in entries]
 

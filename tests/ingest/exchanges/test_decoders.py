@@ -74,12 +74,10 @@ FRAMES = st.binary(max_size=80) | st.text(max_size=80) | JSON_FRAMES | KIS_FRAME
 
 
 def make(kind: type[Adapter], *symbols: str) -> Adapter:
-    """Return an adapter of one connection."""
     return kind(symbols, {"key": "K", "secret": "S", "appkey": "A", "secretkey": "B"})
 
 
 def read(kind: type[Adapter], frame: Frame) -> list[Piece]:
-    """Return what a frame holds."""
     return list(make(kind, "AAPL", "005930").decode(frame))
 
 

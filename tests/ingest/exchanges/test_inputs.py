@@ -63,7 +63,6 @@ class Played:
         return str(newest["price"])
 
     def said(self, words: str) -> list[str]:
-        """Return the warnings with these words."""
         told = [f"{e['event']} {e}" for e in self.warnings]
         return [line for line in told if words in line]
 
@@ -110,7 +109,6 @@ class Player:
 
 @pytest.fixture
 def player(redis_url: str, client: redis.Redis, tmp_path: Path) -> Player:
-    """Of an empty log."""
     return Player(redis_url, client, tmp_path)
 
 
@@ -297,7 +295,6 @@ def test_a_feed_leaves_what_an_operator_loaded(player: Player) -> None:
 
 
 def row(volume: int, *, price: str = "71900", hour: str = "094751") -> list[str]:
-    """Return a record of 10 shares."""
     return kis_fields(Deal(SAMSUNG, 0, price, "10"), volume, hour=hour)
 
 

@@ -34,7 +34,6 @@ class Quick(Kis):
 def row(
     volume: int, size: int, price: str = "71900", hour: str = "094751"
 ) -> list[str]:
-    """Return a trade of the day."""
     return kis_fields(Deal("005930", 0, price, str(size)), volume, hour=hour)
 
 

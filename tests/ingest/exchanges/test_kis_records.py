@@ -15,7 +15,6 @@ def record(code: str = "005930", *more: str, volume: int = 10) -> list[str]:
 
 
 def joined(*records: list[str]) -> list[str]:
-    """Return the fields of a frame."""
     return [value for record in records for value in record]
 
 
