@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.admission.limits import Admission, Budgets, TokenBucket
-from gateway.admission.shared_figures import CELLS, Tally, cell_of, take_seat
+from gateway.admission.shared_figures import CELLS, cell_of, take_seat
 from gateway.stream.counters import Counters, CounterTotals
 
 
@@ -34,13 +34,6 @@ def test_cells_cannot_be_foreseen() -> None:
     assert all(0 <= cell < CELLS for cell in cells)
     assert cells != [cell_of(b"other", address) for address in addresses]
     assert len(set(cells)) > 950
-
-
-def test_two_tallies_alone_share_nothing() -> None:
-    """Not even a key."""
-    one, other = Tally(), Tally()
-    one.add("a", 2)
-    assert (one.of("a"), one.total, other.of("a"), other.total) == (2, 2, 0, 0)
 
 
 @given(

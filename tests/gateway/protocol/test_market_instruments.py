@@ -1,7 +1,5 @@
 """What a gateway of one market knows and serves."""
 
-import pytest
-
 from gateway.protocol.market_instruments import MarketInstruments
 from gateway.protocol.messages import split_keys
 from ingest.instrument_table.instrument_entry import InstrumentEntry
@@ -33,31 +31,27 @@ def test_it_is_the_table_of_its_instruments() -> None:
     assert (instruments.digest, instruments.version) == (KOSPI.digest, 9)
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
+def test_its_own_keys_and_those_of_nobody_are_no_others() -> None:
+    """What an unknown key is worth, others decide."""
+    cases: list[str] = [
         *("*", SAMSUNG, "000660", "market:KOSPI", "sector:chips", UNHEARD_OF),
         *("group:*", "group:market:KOSPI", "sector:of nobody", "garbage"),
-    ],
-)
-def test_its_own_keys_and_those_of_nobody_are_no_others(key: str) -> None:
-    """What an unknown key is worth, others decide."""
-    assert KOSPI.refusal(key) is None
+    ]
+    for key in cases:
+        assert KOSPI.refusal(key) is None
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
+def test_others_keys_are_refused_with_a_sentence() -> None:
+    """It says what is served."""
+    cases: list[str] = [
         *(NAVER, "035420", "market:KOSDAQ", "market:X", "sector:internet & media"),
         *("group:market:KOSDAQ", "group:sector:chips", "group:market:"),
-    ],
-)
-def test_others_keys_are_refused_with_a_sentence(key: str) -> None:
-    """It says what is served."""
-    accepted, [rejection] = split_keys([SAMSUNG, key], KOSPI)
-    assert accepted == [SAMSUNG]
-    assert (rejection.key, rejection.code) == (key, "not_served")
-    assert "KOSPI alone is served here" in rejection.message
+    ]
+    for key in cases:
+        accepted, [rejection] = split_keys([SAMSUNG, key], KOSPI)
+        assert accepted == [SAMSUNG]
+        assert (rejection.key, rejection.code) == (key, "not_served")
+        assert "KOSPI alone is served here" in rejection.message
 
 
 def test_keys_that_were_known_elsewhere_are_refused_all_the_same() -> None:

@@ -52,11 +52,12 @@ def test_a_subscribe_may_say_how() -> None:
     assert parse(text) == Subscribe("a", ("*",), False, Since("k", 12), 4000)
 
 
-@pytest.mark.parametrize("since", [None, {"epoch": None, "offset": 0}])
-def test_a_client_that_saw_nothing_yet_has_no_position(since: Any) -> None:
+def test_a_client_that_saw_nothing_yet_has_no_position() -> None:
     """A position without an epoch is that of a client that saw no window."""
-    command = parse(said(op="subscribe", keys=["*"], since=since))
-    assert command == Subscribe(None, ("*",))
+    cases: list[Any] = [None, {"epoch": None, "offset": 0}]
+    for since in cases:
+        command = parse(said(op="subscribe", keys=["*"], since=since))
+        assert command == Subscribe(None, ("*",))
 
 
 def test_the_other_messages_are_read() -> None:
@@ -66,17 +67,18 @@ def test_the_other_messages_are_read() -> None:
     assert parse(said(op="ping", id="p" * 36)) == Ping("p" * 36)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "1", '"x"', "[" * 5000, "nul"])
-def test_what_is_not_a_json_object_is_refused(text: str) -> None:
+def test_what_is_not_a_json_object_is_refused() -> None:
     """bad_json, whatever it is."""
-    with pytest.raises(BadMessage) as caught:
-        parse(text)
-    assert (caught.value.code, caught.value.message_id) == ("bad_json", None)
+    cases: list[str] = ["", "{", "[]", "1", '"x"', "[" * 5000, "nul"]
+    for text in cases:
+        with pytest.raises(BadMessage) as caught:
+            parse(text)
+        assert (caught.value.code, caught.value.message_id) == ("bad_json", None)
 
 
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [
+def test_a_bad_field_is_named() -> None:
+    """bad_request says which field, and keeps the id for the answer."""
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "op"),
         ({"op": "buy"}, "op"),
         ({"op": ["subscribe"]}, "op"),
@@ -103,21 +105,20 @@ def test_what_is_not_a_json_object_is_refused(text: str) -> None:
         ),
         ({"op": "auth"}, "token"),
         ({"op": "auth", "token": 1}, "token"),
-    ],
-)
-def test_a_bad_field_is_named(fields: dict[str, Any], named: str) -> None:
-    """bad_request says which field, and keeps the id for the answer."""
-    with pytest.raises(BadMessage, match=f"^{named}: ") as caught:
-        parse(said(id=7, **fields))
-    assert (caught.value.code, caught.value.message_id) == ("bad_request", 7)
+    ]
+    for fields, named in cases:
+        with pytest.raises(BadMessage, match=f"^{named}: ") as caught:
+            parse(said(id=7, **fields))
+        assert (caught.value.code, caught.value.message_id) == ("bad_request", 7)
 
 
-@pytest.mark.parametrize("bad_id", [1.5, True, [1], {}, "p" * 37])
-def test_a_bad_id_is_named_and_not_echoed(bad_id: Any) -> None:
+def test_a_bad_id_is_named_and_not_echoed() -> None:
     """An id that is no integer or short text cannot be answered to."""
-    with pytest.raises(BadMessage, match=r"^id: ") as caught:
-        parse(said(op="ping", id=bad_id))
-    assert caught.value.message_id is None
+    cases: list[Any] = [1.5, True, [1], {}, "p" * 37]
+    for bad_id in cases:
+        with pytest.raises(BadMessage, match=r"^id: ") as caught:
+            parse(said(op="ping", id=bad_id))
+        assert caught.value.message_id is None
 
 
 def test_the_id_of_a_refused_message_is_read_if_it_can_be() -> None:
@@ -134,15 +135,16 @@ def test_no_text_breaks_the_parser(text: str) -> None:
         parse(text)
 
 
-@pytest.mark.parametrize("key", [SAMSUNG, HYNIX, "US0378331005", "*"])
-def test_an_isin_or_the_star_is_accepted(key: str) -> None:
+def test_an_isin_or_the_star_is_accepted() -> None:
     """Valid keys have no objection."""
-    assert check_key(key) is None
+    cases: list[str] = [SAMSUNG, HYNIX, "US0378331005", "*"]
+    for key in cases:
+        assert check_key(key) is None
 
 
-@pytest.mark.parametrize(
-    ("key", "code", "message"),
-    [
+def test_a_key_that_cannot_be_watched_says_why() -> None:
+    """The reason is one the client can act on."""
+    cases: list[tuple[str, str, str]] = [
         ("KR7005930004", "bad_isin", "check digit is 3"),
         ("kr7005930003", "bad_isin", "must be 2 capitals"),
         ("KR700593000X", "bad_isin", "1 check digit"),
@@ -152,16 +154,12 @@ def test_an_isin_or_the_star_is_accepted(key: str) -> None:
         ("", "unknown_key", "neither an ISIN nor"),
         ("**", "unknown_key", "neither an ISIN nor"),
         ("KR70059300030", "unknown_key", "neither an ISIN nor"),
-    ],
-)
-def test_a_key_that_cannot_be_watched_says_why(
-    key: str, code: str, message: str
-) -> None:
-    """The reason is one the client can act on."""
-    rejection = check_key(key)
-    assert rejection is not None
-    assert (rejection.key, rejection.code) == (key, code)
-    assert message in rejection.message
+    ]
+    for key, code, message in cases:
+        rejection = check_key(key)
+        assert rejection is not None
+        assert (rejection.key, rejection.code) == (key, code)
+        assert message in rejection.message
 
 
 def test_markets_may_be_asked_for_before_the_table_is_there() -> None:

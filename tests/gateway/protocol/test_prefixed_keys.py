@@ -1,6 +1,5 @@
 """Keys of bars."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,23 +16,21 @@ from tests.gateway.samples import LISTED, NAVER, SAMSUNG
 from throttle.contract.bar_intervals import INTERVALS
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
+def test_a_key_names_an_interval_and_an_instrument() -> None:
+    """By ISIN, by code, or every instrument."""
+    cases: list[tuple[str, BarKey]] = [
         (f"bars:1m:{SAMSUNG}", BarKey("1m", SAMSUNG)),
         ("bars:1d:005930", BarKey("1d", SAMSUNG)),
         ("bars:1h:*", BarKey("1h", "*")),
-    ],
-)
-def test_a_key_names_an_interval_and_an_instrument(text: str, key: BarKey) -> None:
-    """By ISIN, by code, or every instrument."""
-    assert read_bar_key(text, LISTED) == key
-    assert read_bar_key(str(key), LISTED) == key
+    ]
+    for text, key in cases:
+        assert read_bar_key(text, LISTED) == key
+        assert read_bar_key(str(key), LISTED) == key
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "rule"),
-    [
+def test_a_bad_key_is_told_with_its_rule() -> None:
+    """Under the name it was asked by."""
+    cases: list[tuple[str, str, str]] = [
         ("bars:", "unknown_key", "must be one of 1m, 5m, 15m, 1h, 1d"),
         ("bars:2m:*", "unknown_key", "interval '2m'"),
         ("bars:1m", "unknown_key", "must name an instrument"),
@@ -41,14 +38,12 @@ def test_a_key_names_an_interval_and_an_instrument(text: str, key: BarKey) -> No
         ("bars:1m:KR7005930004", "bad_isin", "check digit"),
         ("bars:1m:999999", "unknown_key", "no instrument has this code"),
         ("bars:1m:market:KOSPI", "unknown_key", "the market of no instrument"),
-    ],
-)
-def test_a_bad_key_is_told_with_its_rule(text: str, code: str, rule: str) -> None:
-    """Under the name it was asked by."""
-    rejection = read_bar_key(text, LISTED)
-    assert isinstance(rejection, Rejection)
-    assert (rejection.key, rejection.code) == (text, code)
-    assert rule in rejection.message
+    ]
+    for text, code, rule in cases:
+        rejection = read_bar_key(text, LISTED)
+        assert isinstance(rejection, Rejection)
+        assert (rejection.key, rejection.code) == (text, code)
+        assert rule in rejection.message
 
 
 @given(st.text(max_size=60))

@@ -1,6 +1,6 @@
 """The board: the last value of every instrument, and what counts as news."""
 
-from gateway.stream.board import DEFAULT_WINDOW_MS, Board, News, Position
+from gateway.stream.board import Board, News, Position
 from tests.gateway.samples import (
     EPOCH,
     HYNIX,
@@ -17,14 +17,6 @@ from throttle.contract.snapshot import LastValue, Row
 def stored(row: Row, offset: int) -> LastValue:
     """Return a row as the last-value table holds it."""
     return LastValue(row.isin, row.version, offset, row.body)
-
-
-def test_a_new_board_knows_nothing() -> None:
-    """Before anything is published: no epoch, no instrument, a default window."""
-    board = Board()
-    assert board.position == Position(None, 0, None)
-    assert (len(board), board.isins(), board.get(SAMSUNG)) == (0, [], None)
-    assert board.window_ms == DEFAULT_WINDOW_MS
 
 
 def test_an_update_moves_the_board_and_is_news() -> None:

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from gateway.admission.tokens import TokenGrant
 from gateway.protocol.key_sets import NOTHING, KeySets
 from gateway.stream.board import Position
@@ -139,19 +137,18 @@ def test_everything_is_no_group() -> None:
     assert line.frames() == [("update", [], {KOSPI: 3})]
 
 
-@pytest.mark.parametrize("keys", [(KOSPI, CHIPS), ("*", "group:*")])
-def test_whoever_reads_slowly_gets_the_figures_of_the_newest_window(
-    keys: tuple[str, ...],
-) -> None:
+def test_whoever_reads_slowly_gets_the_figures_of_the_newest_window() -> None:
     """Not sums: an instrument would count twice."""
-    line = Line()
-    line.subscribe(*keys)
-    line.frames()
-    line.put(SAMSUNG, KOSPI=1, chips=5)
-    line.put(SAMSUNG, KOSPI=2)
-    line.put(KOSPI=3)
-    instruments = [SAMSUNG] if "*" in keys else []
-    assert line.frames() == [("update", instruments, {KOSPI: 3, CHIPS: 5})]
+    cases: list[tuple[str, ...]] = [(KOSPI, CHIPS), ("*", "group:*")]
+    for keys in cases:
+        line = Line()
+        line.subscribe(*keys)
+        line.frames()
+        line.put(SAMSUNG, KOSPI=1, chips=5)
+        line.put(SAMSUNG, KOSPI=2)
+        line.put(KOSPI=3)
+        instruments = [SAMSUNG] if "*" in keys else []
+        assert line.frames() == [("update", instruments, {KOSPI: 3, CHIPS: 5})]
 
 
 def test_an_interval_holds_for_groups_too() -> None:
@@ -226,21 +223,19 @@ def test_a_renamed_sector_takes_the_followers_of_its_group_along() -> None:
     assert say(line.commands, op="list")["accepted"] == [KOSPI, "group:sector:logic"]
 
 
-@pytest.mark.parametrize(
-    ("key", "words"),
-    [
+def test_a_group_of_nothing_is_refused() -> None:
+    """The reason is one the client can act on."""
+    cases: list[tuple[str, str]] = [
         ("group:market:X", "the group of a market of no instrument"),
         ("group:sector:X", "the group of a sector of no instrument"),
         ("group:KOSPI", "groups are called group:market:NAME"),
         ("group:", "groups are called group:market:NAME"),
         ("group:group:market:KOSPI", "groups are called group:market:NAME"),
-    ],
-)
-def test_a_group_of_nothing_is_refused(key: str, words: str) -> None:
-    """The reason is one the client can act on."""
-    [rejection] = Line().subscribe(key)["rejected"]
-    assert (rejection["key"], rejection["code"]) == (key, "unknown_key")
-    assert rejection["message"].startswith(words)
+    ]
+    for key, words in cases:
+        [rejection] = Line().subscribe(key)["rejected"]
+        assert (rejection["key"], rejection["code"]) == (key, "unknown_key")
+        assert rejection["message"].startswith(words)
 
 
 def test_groups_may_be_asked_for_before_the_table_is_there() -> None:
@@ -251,14 +246,16 @@ def test_groups_may_be_asked_for_before_the_table_is_there() -> None:
     assert ack["accepted"] == ["group:sector:X", "group:*"]
 
 
-@pytest.mark.parametrize(
-    ("keys", "held"), [([KOSPI], [KOSPI]), (["group:*"], [KOSPI, CHIPS, "group:*"])]
-)
-def test_a_token_allows_groups_by_their_keys(keys: list[str], held: list[str]) -> None:
+def test_a_token_allows_groups_by_their_keys() -> None:
     """Or all of them."""
-    line = Line()
-    line.commands.admit(TokenGrant(frozenset(keys)), 0.0, 0)
-    assert line.subscribe(KOSPI, CHIPS, "group:*", SAMSUNG)["accepted"] == held
+    cases: list[tuple[list[str], list[str]]] = [
+        ([KOSPI], [KOSPI]),
+        (["group:*"], [KOSPI, CHIPS, "group:*"]),
+    ]
+    for keys, held in cases:
+        line = Line()
+        line.commands.admit(TokenGrant(frozenset(keys)), 0.0, 0)
+        assert line.subscribe(KOSPI, CHIPS, "group:*", SAMSUNG)["accepted"] == held
 
 
 def test_clients_of_the_same_keys_share_the_bytes() -> None:

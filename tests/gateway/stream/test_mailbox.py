@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.protocol.key_sets import EVERYTHING, InstrumentNumbers, KeySet
+from gateway.protocol.key_sets import InstrumentNumbers, KeySet
 from gateway.stream.board import Board, Position
 from gateway.stream.frames import Update
 from gateway.stream.mailbox import Mailbox, Merged, SnapshotPiece
@@ -87,15 +87,6 @@ def test_an_update_of_no_whole_window_is_not_lost() -> None:
     assert not mailbox.is_empty
     assert merged(mailbox) == ({A: 3}, 0)
     assert mailbox.is_empty
-
-
-def test_a_client_of_everything_gets_instruments_that_appear_later() -> None:
-    """``*`` covers instruments nobody had heard of when it was asked for."""
-    mailbox = Mailbox()
-    mailbox.watch(EVERYTHING)
-    mailbox.offer(update(5, {A: 1}))
-    mailbox.offer(update(6, {C: 2}))
-    assert merged(mailbox) == ({A: 1, C: 2}, 2)
 
 
 def test_a_snapshot_comes_in_pieces_of_which_the_last_is_final() -> None:

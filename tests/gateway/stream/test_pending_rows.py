@@ -79,11 +79,3 @@ def test_much_is_folded_in_steps() -> None:
     row = waiting.by_name[isins[0]]
     assert row is not None
     assert row.fold().trades == 1_999
-
-
-def test_what_is_no_longer_waited_for_is_forgotten() -> None:
-    """The others stay."""
-    waiting = PendingRows()
-    waiting.add(shared(make_row(SAMSUNG), make_row(HYNIX)), [SAMSUNG, HYNIX])
-    waiting.retain({HYNIX})
-    assert list(waiting.by_name) == [HYNIX]

@@ -80,29 +80,6 @@ def test_a_price_arrives_as_it_was_published(
         assert b'"price":1234567890.1234567890,' in stream.raw()
 
 
-def test_a_client_gets_its_own_instruments_only(
-    publisher: Publisher, gateway: Gateway
-) -> None:
-    """Windows of other instruments pass without a frame."""
-    with gateway.stream() as stream:
-        assert stream.subscribe(SAMSUNG) == []
-        publisher.publish(make_row(HYNIX))
-        publisher.publish(make_row(HYNIX, seq=2), make_row(SAMSUNG))
-        update = stream.take("update")
-        assert [item["isin"] for item in update["data"]] == [SAMSUNG]
-        assert update["offset"] == 3
-
-
-def test_a_client_of_everything_gets_instruments_that_appear_later(
-    publisher: Publisher, gateway: Gateway
-) -> None:
-    """``*`` needs no new subscription."""
-    with gateway.stream() as stream:
-        stream.subscribe("*")
-        publisher.publish(make_row(HYNIX))
-        assert stream.take("update")["data"][0]["isin"] == HYNIX
-
-
 def test_an_instrument_published_twice_is_sent_once(
     publisher: Publisher, gateway: Gateway, client: redis.Redis
 ) -> None:
@@ -176,18 +153,6 @@ def test_a_returning_client_gets_what_changed(
         assert len(stream.subscribe("*", since={"epoch": "x", "offset": 1})) == 2
 
 
-def test_keys_are_listed_dropped_and_limited(gateway: Gateway) -> None:
-    """The session about keys are answered in turn."""
-    with gateway.stream() as stream:
-        stream.say(op="subscribe", id=1, keys=make_isins(1025))
-        assert stream.take("error")["code"] == "key_limit"
-        stream.subscribe(SAMSUNG, HYNIX)
-        stream.say(op="unsubscribe", id=2, keys=[SAMSUNG])
-        assert stream.take("ack")["count"] == 1
-        stream.say(op="list", id=3)
-        assert stream.take("ack")["accepted"] == [HYNIX]
-
-
 def test_too_many_keys_in_the_address_are_refused(redis_url: str) -> None:
     """The connection stays, without a key."""
     with (
@@ -238,17 +203,6 @@ def test_a_stream_without_an_upgrade_is_told_so(gateway: Gateway) -> None:
     status, body, headers = gateway.fetch("/v1/stream?keys=*")
     assert (status, json.loads(body)["code"]) == (426, "upgrade_required")
     assert headers["upgrade"] == "websocket"
-
-
-def test_bad_messages_are_answered_and_the_connection_stays(gateway: Gateway) -> None:
-    """A client's mistake costs it an error, no more."""
-    with gateway.stream() as stream:
-        stream.connection.send("{")
-        assert stream.take("error")["code"] == "bad_json"
-        stream.say(op="auth", id=0, token="t")
-        assert stream.take("error")["id"] == 0
-        stream.say(op="ping", id=9)
-        assert stream.take("pong")["id"] == 9
 
 
 def test_the_sub_protocol_is_named_if_the_client_names_it(gateway: Gateway) -> None:
