@@ -33,6 +33,11 @@ class TokenBucket:
             self._tokens -= 1
         return wait_ms
 
+    def charge(self, tokens: float, now_s: float) -> None:
+        """Spend tokens, also those that are not there."""
+        self.wait_ms(now_s)
+        self._tokens -= tokens
+
     def wait_ms(self, now_s: float) -> int:
         """Return the milliseconds until there is a token, 0 if there is one."""
         gained = (now_s - self._filled_s) * self._rate_per_s

@@ -7,11 +7,12 @@ can choose whose.
 """
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from secrets import token_bytes
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 CELLS = 65_536
 
@@ -27,10 +28,8 @@ class Cells(Protocol):
     def __setitem__(self, index: int, value: Any, /) -> None: ...
 
 
-class Allocate(Protocol):
-    """Makes an array of zeros, as ``multiprocessing.RawArray`` does."""
-
-    def __call__(self, typecode: str, size: int, /) -> Cells: ...
+Allocate: TypeAlias = Callable[[str, int], Cells]
+"""Makes an array of zeros of a typecode, as ``multiprocessing.RawArray`` does."""
 
 
 @lru_cache(maxsize=KNOWN_ADDRESSES)

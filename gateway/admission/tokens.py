@@ -232,12 +232,10 @@ def _read_grant(claims: dict[str, Any], holder: str) -> TokenGrant:
         raise TokenRefused(
             f"the token's tick.min_interval_ms: must be from 0 to {LONGEST_INTERVAL_MS}"
         )
-    may_write = wishes.get("write", False)
-    if type(may_write) is not bool:
-        raise TokenRefused("the token's tick.write: must be true or false")
-    may_follow = wishes.get("trades", False)
-    if type(may_follow) is not bool:
-        raise TokenRefused("the token's tick.trades: must be true or false")
+    rights = {name: wishes.get(name, False) for name in ("write", "trades")}
+    for name, right in rights.items():
+        if type(right) is not bool:
+            raise TokenRefused(f"the token's tick.{name}: must be true or false")
     open_until = wishes.get("open_until")
     if open_until is not None and not _is_time(open_until):
         raise TokenRefused(f"the token's tick.open_until: {TIME_RULE}")
@@ -245,10 +243,10 @@ def _read_grant(claims: dict[str, Any], holder: str) -> TokenGrant:
         None if keys is None or ALL in keys else frozenset(keys),
         interval,
         int((exp + CLOCK_SKEW_S) * 1_000_000),
-        may_write,
+        rights["write"],
         holder,
         open_until,
-        may_follow,
+        rights["trades"],
     )
 
 

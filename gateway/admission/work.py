@@ -6,7 +6,7 @@ core. Time is an argument.
 
 from collections.abc import Iterable
 
-from gateway.admission.limits import Budgets
+from gateway.admission.limits import Budgets, TokenBucket
 from gateway.admission.shared_figures import Cells
 
 BURST_S = 40
@@ -91,25 +91,12 @@ class WorkBudget:
         return heaviest
 
 
-class SnapshotBudget:
-    """What one stream may have sent in snapshots: a moment, as in ``Budgets``."""
-
-    __slots__ = ("_full_s",)
-
-    def __init__(self) -> None:
-        self._full_s = 0.0
-
-    def check(self, now_s: float) -> None:
-        """Return if the stream has a row left. Raises WorkRefused."""
-        ahead_s = max(0.0, self._full_s - now_s)
-        wait_s = ahead_s - (STREAM_BURST_ROWS - 1) / STREAM_ROWS_PER_S
-        if wait_s > 0:
-            rate = f"{STREAM_ROWS_PER_S:,} rows of snapshots a second of a stream"
-            raise WorkRefused(f"more than {rate}", 1 + int(wait_s * 1_000))
-
-    def charge(self, rows: int, now_s: float) -> None:
-        """Take what a snapshot has cost."""
-        self._full_s = max(self._full_s, now_s) + rows / STREAM_ROWS_PER_S
+def check_snapshots(rows: TokenBucket, now_s: float) -> None:
+    """Return if a stream has a row of snapshots left. Raises WorkRefused."""
+    wait_ms = rows.wait_ms(now_s)
+    if wait_ms:
+        rate = f"{STREAM_ROWS_PER_S:,} rows of snapshots a second of a stream"
+        raise WorkRefused(f"more than {rate}", wait_ms)
 
 
 def message_rows(text: str) -> int:

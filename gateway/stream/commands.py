@@ -16,9 +16,11 @@ from gateway.admission.tokens import (
 from gateway.admission.work import (
     ROWS_A_BAR,
     SNAPSHOT_SHARE,
-    SnapshotBudget,
+    STREAM_BURST_ROWS,
+    STREAM_ROWS_PER_S,
     WorkBudget,
     WorkRefused,
+    check_snapshots,
     message_rows,
     payers_of,
 )
@@ -122,7 +124,7 @@ class ClientCommands:
     ending: tuple[CloseCode, str] | None = None
     has_asked: bool = False
     _paced: PacedSource | None = None
-    _snapshots: SnapshotBudget | None = None
+    _snapshots: TokenBucket | None = None
     _limited: int = 0
     _bad: int = 0
     _bucket: TokenBucket = field(init=False)
@@ -204,7 +206,7 @@ class ClientCommands:
             share = SNAPSHOT_SHARE if is_long(command.keys) else 1
             self._shared.work.check(self.payers, now_s, share)
             if self._snapshots is not None:
-                self._snapshots.check(now_s)
+                check_snapshots(self._snapshots, now_s)
         # First without looking at the keys: checking thousands of them takes time.
         if len(command.keys) > self._shared.settings.max_keys:
             self._check_limit(command.message_id, command.keys)
@@ -367,7 +369,8 @@ class ClientCommands:
     def _charge_snapshot(self, rows: int, now_s: float) -> None:
         self._charge(rows, now_s)
         if rows >= CHARGED_FROM:
-            self._snapshots = self._snapshots or SnapshotBudget()
+            rate_per_s, burst = STREAM_ROWS_PER_S, STREAM_BURST_ROWS
+            self._snapshots = self._snapshots or TokenBucket(rate_per_s, burst, now_s)
             self._snapshots.charge(rows, now_s)
 
     def _check_snapshot(self, command: Subscribe, keys: Sequence[BarKey]) -> int:

@@ -85,41 +85,26 @@ class BoundedAnswers:
                 return
             begun, start = start, None
             body = message.get("body", b"")
-            if len(body) <= CHUNK_BYTES:
+            is_long = len(body) > CHUNK_BYTES
+            if is_long and not self._in_flight.enter(body):
+                self._counters.answers_refused += 1
+                reason = "too many answers are on their way to slow readers"
+                refusal = problem(503, "overloaded", reason, {"Retry-After": "1"})
+                await refusal(scope, receive, send)
+                return
+            try:
                 if begun is not None:
                     await self._push(scope, send, begun)
-                await self._push(scope, send, message)
-            elif self._in_flight.enter(body):
-                try:
-                    if begun is not None:
-                        await self._push(scope, send, begun)
-                    is_last = not message.get("more_body", False)
-                    await self._push_pieces(scope, send, body, is_last=is_last)
-                finally:
+                for at in range(0, len(body) or 1, CHUNK_BYTES):
+                    end = at + CHUNK_BYTES
+                    has_more = end < len(body) or message.get("more_body", False)
+                    piece = {"body": body[at:end], "more_body": has_more}
+                    await self._push(scope, send, {**message, **piece})
+            finally:
+                if is_long:
                     self._in_flight.leave(body)
-            else:
-                self._counters.answers_refused += 1
-                refusal = problem(
-                    503,
-                    "overloaded",
-                    "too many answers are on their way to slow readers",
-                    {"Retry-After": "1"},
-                )
-                await refusal(scope, receive, send)
 
         await self._app(scope, receive, send_bounded)
-
-    async def _push_pieces(
-        self, scope: Scope, send: Send, body: bytes, *, is_last: bool
-    ) -> None:
-        for at in range(0, len(body), CHUNK_BYTES):
-            has_more = at + CHUNK_BYTES < len(body) or not is_last
-            piece = body[at : at + CHUNK_BYTES]
-            await self._push(
-                scope,
-                send,
-                {"type": "http.response.body", "body": piece, "more_body": has_more},
-            )
 
     async def _push(self, scope: Scope, send: Send, message: Message) -> None:
         try:

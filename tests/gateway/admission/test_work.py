@@ -2,14 +2,15 @@
 
 import pytest
 
+from gateway.admission.limits import TokenBucket
 from gateway.admission.work import (
     BURST_S,
     SNAPSHOT_SHARE,
     STREAM_BURST_ROWS,
     STREAM_ROWS_PER_S,
-    SnapshotBudget,
     WorkBudget,
     WorkRefused,
+    check_snapshots,
     message_rows,
     payers_of,
 )
@@ -79,14 +80,14 @@ def test_a_message_costs_what_is_in_it() -> None:
 
 def test_a_stream_has_rows_of_its_own() -> None:
     """Whole boards at once, and then one now and then."""
-    budget = SnapshotBudget()
+    budget = TokenBucket(STREAM_ROWS_PER_S, STREAM_BURST_ROWS, 5.0)
     for _ in range(10):
-        budget.check(5.0)
+        check_snapshots(budget, 5.0)
         budget.charge(STREAM_BURST_ROWS // 10, 5.0)
     with pytest.raises(WorkRefused) as refused:
-        budget.check(5.0)
+        check_snapshots(budget, 5.0)
     assert refused.value.wait_ms <= 2
     budget.charge(3 * STREAM_ROWS_PER_S, 5.0)
     with pytest.raises(WorkRefused):
-        budget.check(7.9)
-    budget.check(8.1)
+        check_snapshots(budget, 7.9)
+    check_snapshots(budget, 8.1)
