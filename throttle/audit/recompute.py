@@ -33,7 +33,7 @@ from throttle.contract.trade_order import (
     encode_version,
     is_newer,
 )
-from throttle.window.decoder import Decoder, Judged, Skipped, decode, read_trade
+from throttle.window.decoder import Decoder, Judged, Skipped, decode
 from throttle.window.series_rows import NO_SERIES, SeriesRules
 from tickthrottle_client.updates_v1 import ALL, FIELD, Updates
 
@@ -91,16 +91,8 @@ class WindowRule:
             after_ms, before_ms = cuts_ms
             stamp_ms = min(stamp_ms, before_ms - 1)
             cuts_us = after_ms * 1000, before_ms * 1000
-        held = self._held(entry.payload)
-        return [self._timely(one, stamp_ms, cuts_us) for one in held]
-
-    def _held(self, payload: bytes) -> Sequence[Judged]:
-        if self.decoder is not None:
-            return decode(payload, self.decoder, self.max_bytes)
-        try:
-            return [read_trade(payload, self.max_bytes)]
-        except InvalidTrade as error:
-            return [error]
+        judged = decode(entry.payload, self.decoder, self.max_bytes)
+        return [self._timely(one, stamp_ms, cuts_us) for one in judged]
 
     def _timely(
         self, one: Judged, stamp_ms: int, cuts_us: tuple[int, int] | None

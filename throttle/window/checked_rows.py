@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import reduce
 from itertools import repeat
 from operator import attrgetter
-from typing import Any, TypeGuard
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, Trade
+from ingest.trade import MAX_ENTRY_BYTES, Trade
 from ingest.tradelog.contract import Chunk
 from throttle.contract.row_sums import Amounts
 from throttle.window import trade_sums, vector_check
@@ -25,6 +25,7 @@ from throttle.window.row_schema import (
     REFUSED_PREFIX,
     SKIPPED_PREFIX,
     SUM_PREFIX,
+    records,
     with_columns,
 )
 from throttle.window.series_rows import NO_SERIES, SeriesRules
@@ -33,6 +34,7 @@ from tickthrottle_client.updates_v1 import ALL, Updates
 
 # Constants with a type: guessing the type of a Python number takes 0.1 ms each time.
 _ONE, _US_PER_MS = pa.scalar(1, pa.int64()), pa.scalar(1_000, pa.int64())
+_COLUMNS = ("positions", "append_ms", "payloads")
 
 
 def joined(chunks: Sequence[tuple[int, Chunk]]) -> tuple[Chunk, pa.Array]:
@@ -40,15 +42,12 @@ def joined(chunks: Sequence[tuple[int, Chunk]]) -> tuple[Chunk, pa.Array]:
 
     Fifty steps over columns cost the same for ten entries as for a thousand.
     """
-    every = [chunk for _, chunk in chunks]
     partitions = [pa.repeat(pa.scalar(p, pa.int32()), len(c)) for p, c in chunks]
-    one = replace(
-        every[-1],
-        positions=pa.concat_arrays([chunk.positions for chunk in every]),
-        append_ms=pa.concat_arrays([chunk.append_ms for chunk in every]),
-        payloads=pa.concat_arrays([chunk.payloads for chunk in every]),
-    )
-    return one, pa.concat_arrays(partitions)
+    columns = {
+        name: pa.concat_arrays([getattr(chunk, name) for _, chunk in chunks])
+        for name in _COLUMNS
+    }
+    return replace(chunks[-1][1], **columns), pa.concat_arrays(partitions)
 
 
 def trade_rows(
@@ -79,26 +78,35 @@ def trade_rows(
     chunk = _stamped_before(chunk, end_ms)
     if isinstance(partition, int):
         partition = pa.repeat(pa.scalar(partition, pa.int32()), len(chunk))
+
+    def judged_rows(some: Chunk, partitions: pa.Array) -> pa.Table:
+        cuts_ms = start_ms, end_ms
+        judged = vector_check.check(some, cuts_ms, max_ahead_ms, decoder, max_bytes)
+        is_split = every_trade or decoder is None
+        return _judged_rows(some, partitions, start_ms, judged, is_split, series)
+
     if decoder is not None:
-        judged = vector_check.check_decoded(
-            chunk, (start_ms, end_ms), max_ahead_ms, decoder, max_bytes
-        )
-        return _decoded_rows(chunk, partition, start_ms, judged, every_trade, series)
+        return judged_rows(chunk, partition)
     quick = vector_check.has_wire_form(chunk.payloads, max_bytes)
-    candidates = select(chunk, quick)
+    candidates = _selected(chunk, quick)
     times_us = vector_check.times_us(candidates.payloads)
     isins = vector_check.isins(candidates.payloads)
     valid = pc.and_(
         vector_check.with_valid_isin(isins),
         vector_check.are_timely(times_us, candidates.append_ms, max_ahead_ms),
     )
-    good = select(candidates, valid)
+    good = _selected(candidates, valid)
     times_us, isins = times_us.filter(valid), isins.filter(valid)
     partitions = partition.filter(quick).filter(valid)
     is_whole = len(good) == len(chunk)
     if series.is_any:
         payloads, isins, places = series.by_columns(good.payloads, isins, times_us)
-        good = replace(taken(good, places), payloads=payloads)
+        good = replace(
+            good,
+            positions=good.positions.take(places),
+            append_ms=good.append_ms.take(places),
+            payloads=payloads,
+        )
         times_us, partitions = times_us.take(places), partitions.take(places)
     size = len(good)
     seqs, prices, sizes = vector_check.numbers(good.payloads)
@@ -126,16 +134,9 @@ def trade_rows(
         table = pa.concat_tables([table, _sum_rows(table.filter(is_odd), of_odd)])
     if is_whole:
         return table
-    odd, wrong = pc.invert(quick), pc.invert(valid)
-    others = [
-        (select(chunk, odd), partition.filter(odd)),
-        (select(candidates, wrong), partition.filter(quick).filter(wrong)),
-    ]
-    judged = [
-        _judged_rows(*other, (start_ms, end_ms), max_ahead_ms, max_bytes, series)
-        for other in others
-    ]
-    return pa.concat_tables([table, *judged])
+    others = pc.invert(pc.replace_with_mask(quick, quick, valid))
+    judged = judged_rows(_selected(chunk, others), partition.filter(others))
+    return pa.concat_tables([table, judged])
 
 
 def extra_trades(rows: pa.Table, entries: Mapping[int, int]) -> Counter[int]:
@@ -144,8 +145,7 @@ def extra_trades(rows: pa.Table, entries: Mapping[int, int]) -> Counter[int]:
     ``rows`` are those of ``trade_rows`` for so many ``entries`` of each partition.
     """
     sums = rows.group_by("partition").aggregate([("trades", "sum")])
-    columns = (sums[name].to_pylist() for name in ("partition", "trades_sum"))
-    trades = Counter(dict(zip(*columns, strict=True)))
+    trades = Counter(dict(records(sums, ("partition", "trades_sum"))))
     return Counter({p: trades[p] - number for p, number in entries.items()})
 
 
@@ -173,7 +173,7 @@ def _own_firsts(counts: CountsFor | None, *columns: pa.Array) -> dict[str, pa.Ar
 
 def _sum_rows(odd: pa.Table, amounts: Iterable[Amounts]) -> pa.Table:
     """Return a row for each trade whose amounts do not fit into its own row."""
-    places = zip(odd["position"].to_pylist(), odd["key"].to_pylist(), strict=True)
+    places = records(odd, ("position", "key"))
     keys = [f"{SUM_PREFIX}{position}:{isin}" for position, isin in places]
     none = pa.repeat(pa.scalar(0, pa.int64()), len(odd))
     columns = {
@@ -185,24 +185,9 @@ def _sum_rows(odd: pa.Table, amounts: Iterable[Amounts]) -> pa.Table:
     return with_columns(odd, columns)
 
 
-def select(chunk: Chunk, mask: pa.Array) -> Chunk:
-    """Return those entries of a chunk for which the mask has true."""
-    return replace(
-        chunk,
-        positions=chunk.positions.filter(mask),
-        append_ms=chunk.append_ms.filter(mask),
-        payloads=chunk.payloads.filter(mask),
-    )
-
-
-def taken(chunk: Chunk, places: pa.Array) -> Chunk:
-    """Return the entries of a chunk at some places."""
-    return replace(
-        chunk,
-        positions=chunk.positions.take(places),
-        append_ms=chunk.append_ms.take(places),
-        payloads=chunk.payloads.take(places),
-    )
+def _selected(chunk: Chunk, mask: pa.Array) -> Chunk:
+    columns = {name: getattr(chunk, name).filter(mask) for name in _COLUMNS}
+    return replace(chunk, **columns)
 
 
 # These two are ``cut.window_time_ms`` over columns: an entry counts as appended not
@@ -220,140 +205,44 @@ def _window_times(append_ms: pa.Array, start_ms: int) -> pa.Array:
 def _judged_rows(
     chunk: Chunk,
     partition: pa.Array,
-    cuts_ms: tuple[int, int],
-    max_ahead_ms: int,
-    max_bytes: int,
-    series: SeriesRules,
-) -> pa.Table:
-    judged = vector_check.check(chunk, cuts_ms, max_ahead_ms, max_bytes)
-    behind = [""] * len(judged)
-    if series.is_any:
-        judged, behind, at = _with_series(judged, series)
-        chunk, partition = taken(chunk, at), partition.take(at)
-    places = chunk.positions.to_pylist(), chunk.append_ms.to_pylist()
-    keys, times_us, seqs, reasons, errors = (
-        zip(*map(_values, judged, *places), strict=True) if judged else ((),) * 5
-    )
-    keys = tuple(map("".join, zip(keys, behind, strict=True)))
-    size = len(chunk)
-    payloads = [
-        one.to_wire() if isinstance(one, Trade) else payload
-        for one, payload in zip(judged, chunk.payloads.to_pylist(), strict=True)
-    ]
-    of_each = [[one] if _is_trade(one) else [] for one in judged]
-    amounts = list(map(_amounts, of_each))
-    firsts = list(map(_first, of_each, places[0]))
-    table = pa.table(
-        {
-            "append_time": _window_times(chunk.append_ms, cuts_ms[0]),
-            "key": pa.array(keys, pa.string()),
-            "partition": partition,
-            "time": pa.array(times_us, pa.int64()),
-            "seq": pa.array(seqs, pa.int64()),
-            "position": chunk.positions,
-            "trades": pa.repeat(_ONE, size),
-            **{name: pa.nulls(size) for name in trade_sums.FOLDS},
-            **_first_columns(firsts),
-            "payload": pa.array(payloads, pa.binary()),
-            "reason": pa.array(reasons, pa.string()),
-            "error": pa.array(errors, pa.string()),
-        }
-    ).cast(ARROW_SCHEMA)
-    return _with_corrections(_summed(table, amounts), table, judged, behind)
-
-
-def _with_series(
-    judged: Sequence[InvalidTrade | Trade], series: SeriesRules
-) -> tuple[list[InvalidTrade | Trade], list[str], pa.Array]:
-    """Return trades for all that they count for.
-
-    With them comes what stands behind the ISIN of their key, and which of those given
-    each is.
-    """
-    every: list[InvalidTrade | Trade] = []
-    behind: list[str] = []
-    at: list[int] = []
-    for place, one in enumerate(judged):
-        keys = [""]
-        if _is_trade(one):
-            one = series.labelled(one)
-            keys = [key.removeprefix(one.isin) for key in series.keys_of(one)]
-        every += [one] * len(keys)
-        behind += keys
-        at += [place] * len(keys)
-    return every, behind, pa.array(at, pa.int64())
-
-
-def _with_corrections(
-    rows: pa.Table,
-    of_entries: pa.Table,
-    judged: Sequence[InvalidTrade | Trade],
-    behind: Sequence[str],
-) -> pa.Table:
-    """Add a row for each trade that takes the place of another one.
-
-    Of series there is none: what is taken back of them follows from it.
-    """
-    correcting_isins = {
-        place: one.isin
-        for place, (one, of_series) in enumerate(zip(judged, behind, strict=True))
-        if _is_trade(one) and one.takes_back is not None and not of_series
-    }
-    if not correcting_isins:
-        return rows
-    correcting = of_entries.take(pa.array(correcting_isins, pa.int64()))
-    isins = correcting_isins.values()
-    size = len(correcting_isins)
-    none = pa.repeat(pa.scalar(0, pa.int64()), size)
-    nothing = {name: pa.nulls(size, ARROW_SCHEMA.field(name).type) for name in FIRST}
-    columns = {
-        "key": pa.array([CANCEL_PREFIX + isin for isin in isins], pa.string()),
-        "trades": none,
-        **nothing,
-        "reason": pa.repeat(pa.scalar(CANCELLED), size),
-    }
-    return pa.concat_tables([rows, with_columns(correcting, columns)])
-
-
-def _decoded_rows(
-    chunk: Chunk,
-    partition: pa.Array,
     start_ms: int,
     judged: Sequence[Sequence[Judged]],
     every_trade: bool,
     series: SeriesRules,
 ) -> pa.Table:
     """Return the rows of entries that may hold no trade, or several."""
-    places = zip(
-        *(column.to_pylist() for column in (chunk.positions, chunk.append_ms)),
-        chunk.payloads.to_pylist(),
-        strict=True,
-    )
+    places = zip(*(getattr(chunk, n).to_pylist() for n in _COLUMNS), strict=True)
     numbers: list[int] = []
     rows: list[tuple[Any, ...]] = []
     for number, (held, place) in enumerate(zip(judged, places, strict=True)):
-        found = list(_rows_of(held, *place, every_trade=every_trade, series=series))
-        numbers += [number] * len(found)
-        rows += found
+        of_entry = list(_rows_of(held, *place, every_trade=every_trade, series=series))
+        numbers += [number] * len(of_entry)
+        rows += of_entry
     at = pa.array(numbers, pa.int64())
-    names = (
-        *("key", "time", "seq", "position", "trades", "payload", "reason", "error"),
-        *("first", "amounts"),
-    )
-    values = zip(*rows, strict=True) if rows else [()] * len(names)
-    columns = dict(zip(names, values, strict=True))
-    amounts = columns.pop("amounts")
-    firsts = _first_columns(columns.pop("first"))
-    known = {
+    columns = zip(*rows, strict=True) if rows else ((),) * (len(_OF_ROW) + 1)
+    *values, amounts = columns
+    sums, odd = trade_sums.of_amounts(amounts)
+    every = {
         "append_time": _window_times(chunk.append_ms, start_ms).take(at),
         "partition": partition.take(at),
-        **{name: pa.nulls(len(at)) for name in trade_sums.FOLDS},
-        **firsts,
+        **sums,
+        **dict(zip(_OF_ROW, values, strict=True)),
     }
-    typed = {n: pa.array(v, ARROW_SCHEMA.field(n).type) for n, v in columns.items()}
-    every = known | typed
-    table = pa.table({name: every[name] for name in ARROW_SCHEMA.names})
-    return _summed(table.cast(ARROW_SCHEMA), amounts)
+    arrays = [pa.array(every[field.name], field.type) for field in ARROW_SCHEMA]
+    table = pa.table(arrays, ARROW_SCHEMA)
+    if not odd:
+        return table
+    exact = (amounts[place] for place in odd)
+    odd_rows = table.take(pa.array(odd, pa.int64()))
+    return pa.concat_tables([table, _sum_rows(odd_rows, exact)])
+
+
+_OF_ROW = (
+    *("key", "time", "seq", "position", "trades", "payload", "reason", "error"),
+    *FIRST,
+)
+_NO_FIRST = (None,) * len(FIRST)
+_NO_AMOUNTS = (*_NO_FIRST, None)
 
 
 def _rows_of(
@@ -365,115 +254,70 @@ def _rows_of(
     every_trade: bool,
     series: SeriesRules,
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of an entry, without append time and partition.
+    """Yield the columns ``_OF_ROW``, and the amounts, of each row of an entry.
 
     Of an instrument's trades in one entry only the newest can be published; of equal
     ones it is the last. Its row stands for all of them. Of the trades that are refused
     the first one's letter holds the entry's bytes; the others are counted.
     """
-    newest: dict[str, Trade] = {}
     trades: dict[str, list[Trade]] = {}
     not_last: dict[str, list[Trade]] = {}
     has_letter = False
+    # What is no trade has no time of its own: its append time goes there.
+    stamp_us = append_ms * 1000
     for number, one in enumerate(held, 1):
         if isinstance(one, Trade) and one.takes_back is not None:
             order, count = (one.time_us, one.seq, position), int(not one.is_trade)
             key = CANCEL_PREFIX + one.isin
-            yield (*(key, *order, count, one.to_wire(), CANCELLED, None, None, None),)
+            yield key, *order, count, one.to_wire(), CANCELLED, None, *_NO_AMOUNTS
+        if isinstance(one, Trade):
             if not one.is_trade:
                 continue
-        if isinstance(one, Trade):
             trade = series.labelled(one)
             for isin in series.keys_of(trade):
                 if every_trade:
-                    of_it = [trade]
-                    yield (
-                        *(_key(trade, isin), trade.time_us, trade.seq, position, 1),
-                        *(trade.to_wire(), None, None),
-                        *(_first(of_it, position), _amounts(of_it)),
-                    )
-                elif not trade.updates.last:
-                    not_last.setdefault(_key(trade, isin), []).append(trade)
-                else:
+                    yield _row(_key(trade, isin), trade, position, [trade])
+                elif trade.updates.last:
                     trades.setdefault(isin, []).append(trade)
-                    other = newest.get(isin)
-                    if other is None or trade.version >= other.version:
-                        newest[isin] = trade
+                else:
+                    not_last.setdefault(_key(trade, isin), []).append(trade)
         elif isinstance(one, Skipped):
             key = SKIPPED_PREFIX + one.name
-            yield key, append_ms * 1000, 0, 0, 1, b"", key, None, None, None
+            yield key, stamp_us, 0, 0, 1, b"", key, None, *_NO_AMOUNTS
         elif has_letter:
-            key = f"{REFUSED_PREFIX}{one.reason}"
-            yield key, append_ms * 1000, 0, 0, 1, b"", one.reason, None, None, None
+            key = REFUSED_PREFIX + one.reason
+            yield key, stamp_us, 0, 0, 1, b"", one.reason, None, *_NO_AMOUNTS
         else:
             has_letter = True
-            key, time_us, seq, reason, error = _values(one, position, append_ms)
+            key, error = f"{REFUSED_PREFIX}{position}", str(one)
             if len(held) > 1:
                 error = f"trade {number} of {len(held)}: {error}"
-            yield key, time_us, seq, position, 1, payload, reason, error, None, None
-    for isin, trade in newest.items():
-        order, of_it = (trade.time_us, trade.seq, position), trades[isin]
-        yield (
-            *(isin, *order, len(of_it), trade.to_wire(), None, None),
-            *(_first(of_it, position), _amounts(of_it)),
-        )
+            place = stamp_us, 0, position
+            yield key, *place, 1, payload, one.reason, error, *_NO_AMOUNTS
+    for isin, of_it in trades.items():
+        newest = max(reversed(of_it), key=attrgetter("version"))
+        yield _row(isin, newest, position, of_it)
     for key, of_it in not_last.items():
-        yield key, 0, 0, position, len(of_it), b"", None, None, None, _amounts(of_it)
+        amounts = (*_NO_FIRST, _amounts(of_it))
+        yield key, 0, 0, position, len(of_it), b"", None, None, *amounts
 
 
-def _is_trade(one: object) -> TypeGuard[Trade]:
-    return isinstance(one, Trade) and one.is_trade
+def _row(
+    key: str, newest: Trade, position: int, of_it: Sequence[Trade]
+) -> tuple[Any, ...]:
+    order, payload = (newest.time_us, newest.seq, position), newest.to_wire()
+    of_last = (trade for trade in of_it if trade.updates.last)
+    first = min(of_last, key=attrgetter("version"), default=None)
+    columns: tuple[Any, ...] = _NO_FIRST
+    if first is not None:
+        columns = first.time_us, first.seq, position, first.price
+    return key, *order, len(of_it), payload, None, None, *columns, _amounts(of_it)
 
 
 def _key(trade: Trade, isin: str) -> str:
     return isin if trade.updates.last else NOT_LAST_PREFIX + isin
 
 
-def _amounts(trades: Iterable[Trade]) -> Amounts | None:
-    """Return the amounts of some trades, None if there are none."""
-    every = [Amounts.of_trade(t.price, t.size, t.updates) for t in trades]
-    return reduce(Amounts.fold, every) if every else None
-
-
-_First = tuple[int, int, int, str]
-
-
-def _first(trades: Sequence[Trade], position: int) -> _First | None:
-    """Return the columns ``FIRST`` of an entry's trades, None if there are none."""
-    of_last = [trade for trade in trades if trade.updates.last]
-    if not of_last:
-        return None
-    first = min(of_last, key=attrgetter("version"))
-    return first.time_us, first.seq, position, first.price
-
-
-def _first_columns(firsts: Sequence[_First | None]) -> dict[str, pa.Array]:
-    rows = [first or (None,) * len(FIRST) for first in firsts]
-    columns = zip(*rows, strict=True) if rows else [()] * len(FIRST)
-    named = zip(FIRST, columns, strict=True)
-    return {n: pa.array(values, ARROW_SCHEMA.field(n).type) for n, values in named}
-
-
-def _summed(table: pa.Table, amounts: Sequence[Amounts | None]) -> pa.Table:
-    """Say of each row what is known of its amounts."""
-    sums, odd = trade_sums.of_amounts(amounts)
-    table = with_columns(table, sums)
-    if not odd:
-        return table
-    rows = table.take(pa.array(odd, pa.int64()))
-    exact = [one for place in odd if (one := amounts[place]) is not None]
-    return pa.concat_tables([table, _sum_rows(rows, exact)])
-
-
-_Values = tuple[str, int, int, str | None, str | None]
-
-
-def _values(judged: InvalidTrade | Trade, position: int, append_ms: int) -> _Values:
-    if isinstance(judged, InvalidTrade):
-        # A refused trade has no time of its own: its append time goes there.
-        key = f"{REFUSED_PREFIX}{position}"
-        return key, append_ms * 1000, 0, judged.reason, str(judged)
-    if not judged.is_trade:
-        key = CANCEL_PREFIX + judged.isin
-        return key, judged.time_us, judged.seq, CANCELLED, None
-    return _key(judged, judged.isin), judged.time_us, judged.seq, None, None
+def _amounts(trades: Iterable[Trade]) -> Amounts:
+    every = (Amounts.of_trade(t.price, t.size, t.updates) for t in trades)
+    return reduce(Amounts.fold, every)

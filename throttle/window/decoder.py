@@ -78,19 +78,12 @@ def find_decoder(name: str) -> Decoder | None:
     return decoder
 
 
-def read_trade(payload: bytes, max_bytes: int = MAX_ENTRY_BYTES) -> Trade:
-    """Return the trade of an entry in the project's own form. Raises InvalidTrade.
-
-    An entry of more than ``max_bytes`` is not looked at.
-    """
-    _check_size(payload, max_bytes)
-    return Trade.from_wire(payload)
-
-
 def decode(
-    payload: bytes, decoder: Decoder, max_bytes: int = MAX_ENTRY_BYTES
+    payload: bytes, decoder: Decoder | None, max_bytes: int = MAX_ENTRY_BYTES
 ) -> Sequence[Judged]:
     """Return what an entry holds: its trades in order, or why it is none. Never raises.
+
+    Without a decoder it is a trade in the project's own form.
 
     An entry of more than ``max_bytes``, or without a byte, does not get to the decoder.
     A trade that a decoder made is as good as one read from JSON: it can be encoded, and
@@ -99,7 +92,7 @@ def decode(
     """
     try:
         _check_size(payload, max_bytes)
-        if not payload:
+        if decoder is None or not payload:
             return [Trade.from_wire(payload)]
         try:
             decoded = decoder(payload)

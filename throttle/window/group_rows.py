@@ -22,6 +22,7 @@ from throttle.contract.group import (
 )
 from throttle.window.fold_rows import END, OddAmounts
 from throttle.window.instrument_columns import PLACE, InstrumentColumns
+from throttle.window.row_schema import records, with_columns
 from throttle.window.trade_sums import SUMS, to_units
 from throttle.window.vector_check import numbers_of_rows
 
@@ -110,8 +111,7 @@ class GroupRows:
 
     def market_of_instrument(self) -> dict[str, str]:
         """Return the market of each of the batch's instruments, empty where unknown."""
-        keys, markets = (self._table[n].to_pylist() for n in ("key", "market"))
-        return dict(zip(keys, markets, strict=True))
+        return dict(records(self._table, ("key", "market")))
 
     def groups(
         self, stale: Set[Place] = frozenset(), unshown: Set[Place] = frozenset()
@@ -122,12 +122,10 @@ class GroupRows:
         """
         table, odd = self._table, self._odd
         if stale or unshown:
-            windows, keys = (table[n].to_pylist() for n in ("window", "key"))
-            places = [*zip(windows, keys, strict=True)]
+            places = list(records(table, ("window", "key")))
             is_news = pa.array([place not in stale for place in places], pa.bool_())
-            table = _with_column(
-                table, "instruments", pc.and_(table["instruments"], is_news)
-            )
+            newest = pc.and_(table["instruments"], is_news)
+            table = with_columns(table, {"instruments": newest})
             table = table.filter([place not in unshown for place in places])
             odd = [one for one in odd if (one.end_ms, one.isin) not in unshown]
         figures = self._figures(table, odd)
@@ -144,23 +142,19 @@ class GroupRows:
         self, table: pa.Table, odd: Sequence[OddAmounts]
     ) -> dict[int, dict[str, GroupFigures]]:
         """Return the figures of every group, by the end of the window and by key."""
-        newest = table["instruments"]
-        counted = table
-        for name in _OF_NEWEST:
-            column = table[name].cast(pa.int64())
-            if name != "instruments":
-                column = pc.if_else(newest, column, 0)
-            counted = _with_column(counted, name, column)
+        of_newest = {
+            name: pc.if_else(table["instruments"], table[name].cast(pa.int64()), 0)
+            for name in _OF_NEWEST
+        }
+        counted = with_columns(table, of_newest)
         figures: dict[int, dict[str, GroupFigures]] = defaultdict(dict)
         for kind, key_of in _KEY_OF.items():
             groups = counted.group_by(["window", kind], use_threads=False)
             sums = groups.aggregate(_SUMMED)
-            columns = [sums[f"{name}_sum"].to_pylist() for name, _ in _SUMMED]
-            names = sums["window"].to_pylist(), sums[kind].to_pylist()
-            for window, name, *values in zip(*names, *columns, strict=True):
-                of_newest = dict(zip(_OF_NEWEST, values, strict=False))
+            columns = ("window", kind, *(f"{name}_sum" for name, _ in _SUMMED))
+            for window, name, *values in records(sums, columns):
                 trades, *parts = values[len(_OF_NEWEST) :]
-                group = GroupFigures(**of_newest)
+                group = GroupFigures(**dict(zip(_OF_NEWEST, values, strict=False)))
                 group.add_trades(trades, *to_units(parts))
                 figures[window][key_of(name)] = group
         self._add_odd(figures, table, odd)
@@ -176,7 +170,7 @@ class GroupRows:
         if not odd and not self._large:
             return
         columns = ("place", "window", "key", "market", "sector", "instruments")
-        rows = list(zip(*(table[name].to_pylist() for name in columns), strict=True))
+        rows = list(records(table, columns))
         names = {key: names for _, _, key, *names, _ in rows}
         for end_ms, isin, amounts in odd:
             for key_of, name in zip(_KEY_OF.values(), names[isin], strict=True):
@@ -198,11 +192,7 @@ def _as_one_window(table: pa.Table, end_ms: int) -> pa.Table:
     # Of an instrument that has no news nothing is the last.
     newest = pc.and_(table["instruments"], is_last).fill_null(False)
     window = pa.repeat(pa.scalar(end_ms, pa.int64()), len(table))
-    return _with_column(_with_column(table, "instruments", newest), "window", window)
-
-
-def _with_column(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
-    return table.set_column(table.schema.get_field_index(name), name, column)
+    return with_columns(table, {"instruments": newest, "window": window})
 
 
 def _encode(figures: dict[str, GroupFigures], end_ms: int) -> list[Group]:

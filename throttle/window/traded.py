@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from throttle.contract.group import decimal_text, units
 from throttle.contract.trade_order import encode_version
 from throttle.window.fold_rows import END, OddAmounts
-from throttle.window.row_schema import FIRST, FOLDED
+from throttle.window.row_schema import FIRST, FOLDED, records
 
 _ONE = pa.scalar(1, pa.int64())
 FIRST_TIME, FIRST_SEQ, FIRST_POSITION, FIRST_PRICE = FIRST
@@ -107,8 +107,8 @@ class BatchTrades:
 
 
 def _each(rows: pa.Table) -> Iterator[tuple[tuple[int, str], FirstTrade]]:
-    for end_ms, isin, time_us, seq, position, price in zip(
-        *(rows[name].to_pylist() for name in (END, "key", *FIRST)), strict=True
+    for end_ms, isin, time_us, seq, position, price in records(
+        rows, (END, "key", *FIRST)
     ):
         if time_us is not None:
             version = encode_version(time_us, seq, position)

@@ -8,12 +8,11 @@ import pyarrow.compute as pc
 
 from throttle.contract.ledger import Turnover
 from throttle.contract.row_sums import Amounts
-from throttle.window.row_schema import SUM_PREFIX
+from throttle.window.row_schema import SUM_PREFIX, records
 from throttle.window.trade_sums import SUMS, of_columns, to_units, unpack
 from throttle.window.vector_check import counts_for, numbers_of_rows
 
 _ONE = pa.scalar(1, pa.int64())
-
 
 ByPartition = dict[int, Turnover]
 
@@ -25,11 +24,8 @@ def of_all(rows: pa.Table, payload: str = "payload") -> ByPartition:
     ``payload`` is what the column of that name is called.
     """
     turnover = _of_columns(rows)
-    is_odd = pc.starts_with(rows["key"], SUM_PREFIX)
-    if not pc.any(is_odd).as_py():
-        return turnover
-    pairs = (rows[name].filter(is_odd).to_pylist() for name in ("partition", payload))
-    for partition, packed in zip(*pairs, strict=True):
+    odd = rows.filter(pc.starts_with(rows["key"], SUM_PREFIX))
+    for partition, packed in records(odd, ("partition", payload)):
         turnover[partition] = turnover[partition].plus(*unpack(packed)[:2])
     return turnover
 
@@ -77,7 +73,6 @@ def _of_columns(rows: pa.Table) -> ByPartition:
         return turnover
     groups = rows.group_by("partition", use_threads=False)
     sums = groups.aggregate([(name, "sum") for name in SUMS])
-    columns = [sums[f"{name}_sum"].fill_null(0).to_pylist() for name in SUMS]
-    for partition, *parts in zip(sums["partition"].to_pylist(), *columns, strict=True):
-        turnover[partition] = Turnover(*to_units(parts))
+    for partition, *parts in records(sums, ("partition", *(f"{n}_sum" for n in SUMS))):
+        turnover[partition] = Turnover(*to_units([part or 0 for part in parts]))
     return turnover

@@ -8,7 +8,6 @@ recognises what cannot be wrong.
 """
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,7 +29,7 @@ from ingest.trade import (
     check_not_ahead,
 )
 from ingest.tradelog.contract import Chunk
-from throttle.window.decoder import Decoder, Judged, decode, read_trade
+from throttle.window.decoder import Decoder, Judged, decode
 from tickthrottle_client.taking_back_v1 import CANCELS, CORRECTS
 from tickthrottle_client.updates_v1 import ALL, FIELD, PATTERN, Updates
 
@@ -198,38 +197,20 @@ def check(
     chunk: Chunk,
     cuts_ms: tuple[int, int],
     max_ahead_ms: int,
-    max_bytes: int = MAX_ENTRY_BYTES,
-) -> list[InvalidTrade | Trade]:
-    """Judge every trade of a chunk between two cuts by the rules, one by one."""
-    judged: list[InvalidTrade | Trade] = []
-    for append_ms, payload in _entries(chunk):
-        try:
-            trade = read_trade(payload, max_bytes)
-        except InvalidTrade as error:
-            # Its traceback would hold this call, and with it every payload.
-            judged.append(error.with_traceback(None))
-        else:
-            judged.append(_timely(trade, append_ms, cuts_ms, max_ahead_ms))
-    return judged
-
-
-def check_decoded(
-    chunk: Chunk,
-    cuts_ms: tuple[int, int],
-    max_ahead_ms: int,
-    decoder: Decoder,
+    decoder: Decoder | None = None,
     max_bytes: int = MAX_ENTRY_BYTES,
 ) -> list[list[Judged]]:
-    """Judge whatever each entry of a chunk holds, as a decoder says."""
+    """Judge one by one whatever each entry of a chunk between two cuts holds."""
     return [
         [
             _timely(one, append_ms, cuts_ms, max_ahead_ms)
             if isinstance(one, Trade)
             else one
-            for one in decode(payload, *how)
+            for one in decode(payload, decoder, max_bytes)
         ]
-        for append_ms, payload in _entries(chunk)
-        for how in ((decoder, max_bytes),)
+        for append_ms, payload in zip(
+            chunk.append_ms.to_pylist(), chunk.payloads.to_pylist(), strict=True
+        )
     ]
 
 
@@ -244,10 +225,6 @@ def _timely(
     except InvalidTrade as error:
         return error.with_traceback(None)
     return trade
-
-
-def _entries(chunk: Chunk) -> Iterable[tuple[int, bytes]]:
-    return zip(chunk.append_ms.to_pylist(), chunk.payloads.to_pylist(), strict=True)
 
 
 def row_bodies(payloads: pa.Array) -> list[bytes]:
@@ -291,14 +268,12 @@ def _are_names_distinct(body: bytes) -> bool:
     return _has_distinct_names(body.translate(None, _DIGITS)) or _are_distinct(body)
 
 
-@lru_cache(_SHAPES_REMEMBERED)
-def _has_distinct_names(shape: bytes) -> bool:
-    return _are_distinct(shape)
-
-
 def _are_distinct(body: bytes) -> bool:
     names = _NAMES.findall(body)
     return len(names) == len(set(names))
+
+
+_has_distinct_names = lru_cache(_SHAPES_REMEMBERED)(_are_distinct)
 
 
 def _is_isin(text: str) -> bool:

@@ -20,7 +20,6 @@ from throttle.window.decoder import (
     NoDecoder,
     Skipped,
     find_decoder,
-    read_trade,
 )
 from throttle.window.decoder import decode as decode_all
 
@@ -44,8 +43,6 @@ def by_line(payload: bytes) -> dict[str, Any]:
 
 def decode(payload: bytes, decoder: Decoder | None) -> Trade:
     """Return an entry's only trade. Raises InvalidTrade."""
-    if decoder is None:
-        return read_trade(payload)
     [one] = decode_all(payload, decoder)
     if isinstance(one, InvalidTrade):
         raise one
