@@ -1,14 +1,15 @@
 """From the rows of a conflated batch to what is published. Pure.
 
-A batch is every window between two cuts, those without a trade too.
+A batch is every window between two cuts, those without a trade too. Trades that do not
+count for the last price are nobody's latest. They are in the sums of their instrument's
+row in the window; where it has no other trade its row shows none of its own
+(``NO_VERSION``), and restates what is shown once it is published.
 """
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +20,7 @@ from throttle.contract.dead_letter import DeadLetter, unpack
 from throttle.contract.ledger import NOTHING, Turnover
 from throttle.contract.row_sums import ONE, RowSums
 from throttle.contract.snapshot import Row, body_of
-from throttle.contract.trade_order import ORDER, encode_version
+from throttle.contract.trade_order import NO_VERSION, ORDER, encode_version
 from throttle.window import turnover
 from throttle.window.control_rows import decode_cuts, decode_read
 from throttle.window.fold_rows import (
@@ -31,7 +32,6 @@ from throttle.window.fold_rows import (
 )
 from throttle.window.group_rows import GroupRows
 from throttle.window.instrument_columns import NO_INSTRUMENTS, PLACE, InstrumentColumns
-from throttle.window.not_last import rows_of, split_not_last, turnover_of
 from throttle.window.open_batch import join_cuts
 from throttle.window.row_schema import (
     ABANDONED_KEY,
@@ -39,10 +39,13 @@ from throttle.window.row_schema import (
     CUT_KEY,
     FIRST,
     FOLDED,
+    NOT_LAST_PREFIX,
     READ_KEY,
     REFUSED_PREFIX,
     SKIPPED_PREFIX,
     SUM_PREFIX,
+    records,
+    with_columns,
 )
 from throttle.window.trade_sums import unpack as unpack_amounts
 from throttle.window.traded import NO_TRADES, BatchTrades
@@ -184,8 +187,8 @@ def assemble(
     table = conflated.flatten()
     is_trade = pc.invert(pc.starts_with(table["key"], REFUSED_PREFIX))
     trades = table.filter(is_trade)
-    not_last, others = split_not_last(table.filter(pc.invert(is_trade)), instruments)
-    if pc.any(pc.equal(others["key"], pa.scalar(ABANDONED_KEY, pa.string()))).as_py():
+    not_last, others = _split_not_last(table.filter(pc.invert(is_trade)), instruments)
+    if ABANDONED_KEY in others["key"].to_pylist():
         raise Abandoned("the job has lost or given back its lease")
     start, end, read_ms = _cuts(others)
     windows = {
@@ -199,13 +202,13 @@ def assemble(
     to_fold = every, odd, not_last if len(not_last) else None
     sums = sums_by_window(*to_fold)
     are_newest = _add_trades(trades, bodies, windows, counts, sums)
-    for end_ms, partition, number, row in rows_of(not_last, sums):
+    names = (END, "partition", "trades", "key")
+    for end_ms, partition, number, isin in records(not_last, names):
         counts[partition].not_last += number
+        row = Row(isin, NO_VERSION, sums[end_ms, isin], b"")
         windows[end_ms].offer_not_last(partition, row)
     shown = turnover.of_newest(trades, bodies, are_newest)
-    of_not_last = turnover_of(table) if len(not_last) else {}
-    of_all = turnover.of_all(table, "latest.payload")
-    _account_turnover(counts, of_all, shown, of_not_last)
+    _account_turnover(counts, table, shown, has_not_last=len(not_last) > 0)
     groups = None
     if instruments.version:
         end = replace(end, instruments=instruments.version)
@@ -218,6 +221,23 @@ def assemble(
     traded = BatchTrades(pa.table({**folded, **firsts}), odd)
     more = together, traded, _taking_back(others)
     return Batch(start, end, *parts, read_ms, instruments, groups, *more)
+
+
+def _split_not_last(
+    rows: pa.Table, instruments: InstrumentColumns
+) -> tuple[pa.Table, pa.Table]:
+    """Return rows that are no trades of the last price: of trades, and all others.
+
+    ``key`` of the former becomes their ISIN, and ``place``, which their own key has not
+    got by the join, that of their instrument.
+    """
+    are_not_last = pc.starts_with(rows["key"], NOT_LAST_PREFIX)
+    trades, others = rows.filter(are_not_last), rows.filter(pc.invert(are_not_last))
+    isins = pc.utf8_slice_codeunits(trades["key"], len(NOT_LAST_PREFIX))
+    trades = with_columns(trades, {"key": isins})
+    if PLACE in trades.column_names:
+        trades = with_columns(trades, {PLACE: instruments.places_of(isins)})
+    return trades, others
 
 
 def _groups(
@@ -237,7 +257,7 @@ def _groups(
         of_trades = zip(bodies, are_newest, are_instruments.to_pylist(), strict=False)
         own = [(body, is_newest) for body, is_newest, is_one in of_trades if is_one]
         bodies, are_newest = [body for body, _ in own], [newest for _, newest in own]
-        odd = [one for one in odd if not is_series(one.isin)]
+        odd = [amounts for amounts in odd if not is_series(amounts.isin)]
         every = every.filter(are_instruments)
     return GroupRows(every, instruments, bodies, are_newest, odd, ends_ms)
 
@@ -247,10 +267,10 @@ def _are_instruments(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
-    cuts = others.filter(pc.equal(others["key"], pa.scalar(CUT_KEY, pa.string())))
-    if not cuts.num_rows:
+    rows = records(others, ("key", "latest.payload"))
+    made = [decode_cuts(payload) for key, payload in rows if key == CUT_KEY]
+    if not made:
         raise ValueError("a batch has a cut row of each task, this one has none")
-    made = [decode_cuts(payload) for payload in cuts["latest.payload"].to_pylist()]
     start, end = join_cuts((start, end) for start, end, _ in made)
     return start, end, max(read_ms for _, _, read_ms in made)
 
@@ -258,51 +278,37 @@ def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
 def _taking_back(others: pa.Table) -> dict[str, frozenset[int]]:
     """Return the instruments some of whose trades are taken back, by partitions."""
     rows = others.filter(pc.starts_with(others["key"], CANCEL_PREFIX))
-    found: dict[str, frozenset[int]] = {}
-    for key, p in zip(
-        *(rows[n].to_pylist() for n in ("key", "partition")), strict=True
-    ):
+    partitions: dict[str, frozenset[int]] = {}
+    for key, p in records(rows, ("key", "partition")):
         isin = key.removeprefix(CANCEL_PREFIX)
-        found[isin] = found.get(isin, frozenset()) | {p}
-    return found
+        partitions[isin] = partitions.get(isin, frozenset()) | {p}
+    return partitions
 
 
 def _account_others(
     others: pa.Table, counts: Mapping[int, PartitionCount]
 ) -> tuple[list[DeadLetter], list[OddAmounts]]:
     letters, odd = [], []
-    for (
-        key,
-        partition,
-        trades,
-        window_end,
-        time_us,
-        size,
-        position,
-        reason,
-        error,
-        packed,
-    ) in _lists(
-        others,
-        ("key", "partition", "trades", "window.end"),
-        (*ORDER, "reason", "error", "payload"),
-    ):
+    latest = (f"latest.{name}" for name in (*ORDER, "reason", "error", "payload"))
+    names = ("key", "partition", "trades", "window.end", *latest)
+    for key, partition, trades, window_end, *values in records(others, names):
+        time_us, size, position, reason, error, packed = values
+        count = counts[partition]
         if key == READ_KEY:
-            counts[partition].read = trades
-            count = counts[partition]
+            count.read = trades
             count.blanks, count.extra, count.traded["read"] = decode_read(packed)
         elif key.startswith(SUM_PREFIX):
+            end_ms = round(window_end.timestamp() * 1000)
             isin = key.rpartition(":")[2]
-            odd.append(OddAmounts(_ms(window_end), isin, unpack_amounts(packed)))
+            odd.append(OddAmounts(end_ms, isin, unpack_amounts(packed)))
         elif reason is not None and reason.startswith(SKIPPED_PREFIX):
             # A trade that corrects another one is counted as a trade.
             if trades:
-                name = reason.removeprefix(SKIPPED_PREFIX)
-                counts[partition].skipped[name] += trades
+                count.skipped[reason.removeprefix(SKIPPED_PREFIX)] += trades
         elif reason is not None:
-            counts[partition].refused[reason] += trades
+            count.refused[reason] += trades
             if error is None:
-                counts[partition].unkept += trades
+                count.unkept += trades
                 continue
             place = partition, position, time_us // 1000
             letters.append(DeadLetter(*place, reason, error, *unpack(packed, size)))
@@ -318,7 +324,8 @@ def _add_trades(
     sums: Mapping[tuple[int, str], bytes],
 ) -> list[bool]:
     """Add rows to their windows; return which are their instrument's newest."""
-    values = _lists(trades, (END, "key", "partition", "trades"), ORDER)
+    names = (END, "key", "partition", "trades", *(f"latest.{n}" for n in ORDER))
+    values = records(trades, names)
     rows = []
     for body, (end_ms, isin, partition, n, *order) in zip(bodies, values, strict=True):
         of_all = sums.get((end_ms, isin), ONE)
@@ -338,16 +345,21 @@ def _add_trades(
 
 def _account_turnover(
     counts: Mapping[int, PartitionCount],
-    of_all: ByPartition,
+    table: pa.Table,
     shown: ByPartition,
-    not_last: ByPartition,
+    *,
+    has_not_last: bool,
 ) -> None:
     """Say of each partition what its trades come to, by what became of them."""
+    of_all = turnover.of_all(table, "latest.payload")
+    not_last: ByPartition = {}
+    if has_not_last:
+        # Those in no column have a row of their own, whose key has the trade's within.
+        are_not_last = pc.match_substring(table["key"], NOT_LAST_PREFIX)
+        not_last = turnover.of_all(table.filter(are_not_last), "latest.payload")
     for p, count in counts.items():
         became = {"shown": shown.get(p, NOTHING), "not_last": not_last.get(p, NOTHING)}
-        rest = of_all.get(p, NOTHING)
-        for of_some in became.values():
-            rest = rest.minus(of_some)
+        rest = of_all.get(p, NOTHING).minus(became["shown"]).minus(became["not_last"])
         count.traded |= {**became, "superseded": rest}
 
 
@@ -357,18 +369,5 @@ def _count_unknown(trades: pa.Table, counts: Mapping[int, PartitionCount]) -> No
     unknown = trades.filter(pc.is_null(trades[PLACE]))
     groups = unknown.group_by("partition", use_threads=False)
     sums = groups.aggregate([("trades", "sum")])
-    columns = (sums[name].to_pylist() for name in ("partition", "trades_sum"))
-    for partition, number in zip(*columns, strict=True):
+    for partition, number in records(sums, ("partition", "trades_sum")):
         counts[partition].unknown_instrument += number
-
-
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
-
-
-def _lists(
-    table: pa.Table, names: Iterable[str], latest: Iterable[str]
-) -> Iterable[tuple[Any, ...]]:
-    # Column by column: turning rows into dictionaries takes ten times as long.
-    every = [*names, *(f"latest.{name}" for name in latest)]
-    return zip(*(table[name].to_pylist() for name in every), strict=True)
