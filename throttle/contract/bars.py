@@ -113,24 +113,14 @@ class Bar:
 
     def to_object(self) -> Mapping[str, Any]:
         """Return the fields clients get; a decimal as a number with its own digits."""
-        decimals = {
-            "open": self.open,
-            "high": self.high,
-            "low": self.low,
-            "close": self.close,
-            "volume": self.volume,
-            "value": self.value,
-            "vwap": self.vwap,
-        }
-        numbers = {name: number(value) for name, value in decimals.items()}
-        vwap = numbers.pop("vwap")
+        decimals = ("open", "high", "low", "close", "volume", "value")
         return {
             "isin": self.isin,
             "start": self.start_ms,
             "end": self.end_ms,
-            **numbers,
+            **{name: number(getattr(self, name)) for name in decimals},
             "trades": self.trades,
-            "vwap": vwap,
+            "vwap": number(self.vwap),
             "closed": self.closed,
             "revision": self.revision,
         }

@@ -18,20 +18,6 @@ import orjson
 from throttle.contract.cut import Cut
 from throttle.contract.group import decimal_text, units
 
-# Not in the entries of earlier versions.
-_ADDED_LATER: dict[str, Any] = {
-    "blanks": 0,
-    "unkept": 0,
-    "extra": 0,
-    "skipped": {},
-    "unknown_instrument": 0,
-    "not_last": 0,
-    "taken_back": 0,
-    "unknown_target": 0,
-    "volume": {},
-    "value": {},
-}
-
 # In the hash a sum is several numbers, so that the server can add to each of them.
 _LIMB = 10**9
 
@@ -96,10 +82,11 @@ class Books:
 
     def since(self, earlier: "Books") -> "Books":
         """Return what was added to earlier books of the same account."""
-        return _make(
-            {n: getattr(self, n) - getattr(earlier, n) for n in COUNTS},
-            {n: _less(getattr(self, n), getattr(earlier, n)) for n in _MAPPINGS},
-        )
+        values: dict[str, Any] = {
+            **{n: getattr(self, n) - getattr(earlier, n) for n in COUNTS},
+            **{n: _less(getattr(self, n), getattr(earlier, n)) for n in _MAPPINGS},
+        }
+        return Books(**values)
 
     @property
     def accounted(self) -> int:
@@ -116,19 +103,14 @@ class Books:
     @classmethod
     def decode(cls, values: Mapping[str, Any]) -> "Books":
         """Decode the object a batch's entry holds per partition."""
-        values = {**_ADDED_LATER, **values}
-        # Lua writes an empty table as a list or an object, as it likes.
-        by_name = {n: dict(values[n]) for n in BY_NAME}
-        return _make(
-            {name: int(values[name]) for name in COUNTS},
-            {
-                **{
-                    n: {key: int(c) for key, c in of.items()}
-                    for n, of in by_name.items()
-                },
-                **{n: {key: units(c) for key, c in values[n].items()} for n in AMOUNTS},
-            },
-        )
+        decoded: dict[str, Any] = {name: int(values[name]) for name in COUNTS}
+        for name in BY_NAME:
+            # Lua writes an empty table as a list or an object, as it likes.
+            pairs = dict(values[name]).items()
+            decoded[name] = {key: int(count) for key, count in pairs}
+        for name in AMOUNTS:
+            decoded[name] = {key: units(text) for key, text in values[name].items()}
+        return cls(**decoded)
 
     def to_object(self) -> dict[str, Any]:
         """Return them for JSON; ``decode`` gives back equal ones."""
@@ -172,18 +154,14 @@ def imbalance(name: str, books: Books) -> Iterator[str]:
 def add_up(books: Iterable[Books]) -> Books:
     """Return the sum of books, reason by reason."""
     parts = list(books)
-    by_name: dict[str, Counter[str]] = {name: Counter() for name in _MAPPINGS}
-    for part in parts:
-        for name, counter in by_name.items():
+    values: dict[str, Any] = {
+        name: sum(getattr(part, name) for part in parts) for name in COUNTS
+    }
+    for name in _MAPPINGS:
+        counter: Counter[str] = Counter()
+        for part in parts:
             counter.update(getattr(part, name))
-    return _make(
-        {name: sum(getattr(part, name) for part in parts) for name in COUNTS},
-        {name: dict(sorted(found.items())) for name, found in by_name.items()},
-    )
-
-
-def _make(counts: Mapping[str, int], by_name: Mapping[str, Mapping[str, int]]) -> Books:
-    values: dict[str, Any] = {**counts, **by_name}
+        values[name] = dict(sorted(counter.items()))
     return Books(**values)
 
 
@@ -282,13 +260,17 @@ class Ledger:
 
     def problems(self) -> list[str]:
         """Say in one sentence each where the books do not balance; none is good."""
-        return [
-            problem
-            for p, books, counted in zip(
-                self.upto.partitions, self.partitions, self.log, strict=True
-            )
-            for problem in self._problems_of(f"partition {p}", books, counted)
-        ]
+        problems: list[str] = []
+        accounts = zip(self.upto.partitions, self.partitions, self.log, strict=True)
+        for p, books, counted in accounts:
+            problems += imbalance(f"partition {p}", books)
+            if self._uncounted(books, counted):
+                problems.append(
+                    f"partition {p}: the log counted {counted} trades up to the window "
+                    f"{self.checked_ms}, {books.read} were read up to "
+                    f"{self.upto.end_ms}"
+                )
+        return problems
 
     def _uncounted(self, books: Books, counted: int | None) -> int:
         """Return by how many trades a partition's log has counted otherwise."""
@@ -297,16 +279,6 @@ class Ledger:
         # Compared at an older window, the log can only have counted fewer by then.
         is_newest = self.checked_ms == self.upto.end_ms
         return abs(counted - books.read) if is_newest else max(0, counted - books.read)
-
-    def _problems_of(
-        self, name: str, books: Books, counted: int | None
-    ) -> Iterable[str]:
-        yield from imbalance(name, books)
-        if self._uncounted(books, counted):
-            yield (
-                f"{name}: the log counted {counted} trades up to the window "
-                f"{self.checked_ms}, {books.read} were read up to {self.upto.end_ms}"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,5 +347,5 @@ def _books(stored: Mapping[str, bytes]) -> Books:
         elif of in by_name:
             by_name[of][which] = int(value)
     # A counter that was never raised is not there.
-    counts = {name: int(stored.get(name, 0)) for name in COUNTS}
-    return _make(counts, by_name)
+    counts: dict[str, Any] = {name: int(stored.get(name, 0)) for name in COUNTS}
+    return Books(**(counts | by_name))

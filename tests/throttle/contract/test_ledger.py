@@ -153,6 +153,11 @@ def test_a_ledger_nobody_would_have_written_is_refused(broken: dict[str, Any]) -
         Ledger.decode("job", stored(**broken))
 
 
+def books(*partitions: dict[str, Any]) -> str:
+    """Make the books of a batch's entry from what is not nothing."""
+    return orjson.dumps([Books().to_object() | some for some in partitions]).decode()
+
+
 def batch_fields(**changed: Any) -> dict[bytes, bytes]:
     """Make the fields of one batch's entry."""
     values = {
@@ -161,9 +166,10 @@ def batch_fields(**changed: Any) -> dict[bytes, bytes]:
         "start": orjson.dumps(SINCE.to_offset()).decode(),
         "end": orjson.dumps(UPTO.to_offset()).decode(),
         "windows": 3,
-        "books": '[{"read":3,"published":1,"superseded":1,"stale":0,'
-        '"refused":{"not_json":1}},'
-        '{"read":1,"published":0,"superseded":0,"stale":1,"refused":{}}]',
+        "books": books(
+            {"read": 3, "published": 1, "superseded": 1, "refused": {"not_json": 1}},
+            {"read": 1, "stale": 1},
+        ),
     }
     values.update(changed)
     return {name.encode(): str(v).encode() for name, v in values.items() if v}
@@ -188,12 +194,11 @@ def test_a_batch_says_its_cuts_and_its_books() -> None:
 def test_a_batch_of_some_partitions_has_their_blanks() -> None:
     """In the order of its end's partitions."""
     end = Cut(8_000, (77, 88), (20, 4), (3, 11))
-    book = '{"read":%d,"published":0,"superseded":0,"stale":0,"refused":{},"blanks":%d}'
     found = BatchEntry.decode(
         b"15-0",
         batch_fields(
             end=orjson.dumps(end.to_offset()).decode(),
-            books=f"[{book % (1, 4)},{book % (2, 5)}]",
+            books=books({"read": 1, "blanks": 4}, {"read": 2, "blanks": 5}),
         ),
     )
     assert found.end.partitions == (3, 11)
@@ -203,8 +208,8 @@ def test_a_batch_of_some_partitions_has_their_blanks() -> None:
 
 def test_an_empty_list_of_refusals_is_no_refusals() -> None:
     """Lua cannot tell an empty list from an empty object."""
-    books = '[{"read":0,"published":0,"superseded":0,"stale":0,"refused":[]}]'
-    assert BatchEntry.decode(b"1-0", batch_fields(books=books)).total == Books()
+    fields = batch_fields(books=books({"refused": []}))
+    assert BatchEntry.decode(b"1-0", fields).total == Books()
 
 
 @pytest.mark.parametrize(
