@@ -24,87 +24,84 @@ from tickthrottle_client.log_v1 import info_key, stream_key
 Command = Sequence[str]
 """A command and what it is given; its key comes first."""
 
-_FIELD, _ENTRY = ("x", "x"), ("*", "x", "x")
+_ARGUMENTS = {
+    **dict.fromkeys(("HGET", "HMGET", "HDEL", "SET"), ("x",)),
+    **dict.fromkeys(("HSET", "HSETNX"), ("x", "x")),
+    **dict.fromkeys(("ZRANGEBYSCORE", "ZREMRANGEBYSCORE"), ("0", "1")),
+    "HINCRBY": ("x", "1"),
+    "XADD": ("*", "x", "x"),
+    "XRANGE": ("-", "+"),
+    "XREVRANGE": ("+", "-"),
+    "XTRIM": ("MINID", "0"),
+    "ZADD": ("0", "x"),
+    "ZREMRANGEBYRANK": ("0", "-2"),
+    "EXPIRE": ("1",),
+    "PUBLISH": ("",),
+}
+"""What stands behind a command's key; nothing behind that of others."""
+
+_OF_THE_SERVER = (
+    *(("TIME",), ("INFO", "server"), ("SCRIPT", "LOAD", "return 1")),
+    ("EVALSHA", "0" * 40, "0"),
+)
+
+
+def _on(names: str, *keys: str) -> Iterator[Command]:
+    """Yield commands, with spaces between their names, on each of some keys."""
+    for key in keys:
+        for name in names.split():
+            yield (name, key, *_ARGUMENTS.get(name, ()))
 
 
 def commands_of_a_job(keys: Keys, job: str, log: LogKind) -> Iterator[Command]:
     """Yield every command a job runs, once for each kind of key."""
-    yield from (("TIME",), ("INFO", "server"), ("SCRIPT", "LOAD", "return 1"))
-    yield ("EVALSHA", "0" * 40, "0")
-    dead = f"{keys.dead(job)}:0"
-    hashes = (
-        *(keys.meta, keys.last, keys.groups, keys.days_so_far),
-        *(keys.ledger(job), keys.stages(job)),
-    )
-    streams = keys.windows, keys.batches(job), dead
-    for key in hashes:
-        yield ("HSET", key, *_FIELD)
-    for key in streams:
-        yield from (("XLEN", key), ("XADD", key, *_ENTRY))
-    for key in (*hashes[1:], *streams[:2], keys.lease(job)):
-        yield ("DEL", key)
-    yield from (("HGET", keys.meta, "x"), ("HMGET", keys.meta, "x"))
-    yield from (("HLEN", keys.last), ("HMGET", keys.last, "x"))
-    yield from (("HLEN", keys.days_so_far), ("HMGET", keys.days_so_far, "x"))
-    yield from (("HLEN", keys.groups), ("HKEYS", keys.groups))
-    yield ("HDEL", keys.groups, "x")
-    ledger = keys.ledger(job)
-    yield from (("EXISTS", ledger), ("HGET", ledger, "x"), ("HGETALL", ledger))
-    yield ("HINCRBY", ledger, "x", "1")
-    yield from (("GET", keys.lease(job)), ("SET", keys.lease(job), "x"))
-    yield from (("PUBLISH", keys.updates, ""), ("PUBSUB", "CHANNELS", "x"))
-    yield ("PUBLISH", keys.market_updates("x"), "")
-    table = OtherKeys(keys.namespace)
-    yield ("HGETALL", table.instruments_meta)
-    yield from (
-        ("XRANGE", table.instruments, "-", "+"),
-        ("XREVRANGE", table.instruments, "+", "-"),
-    )
+    ledger, table = keys.ledger(job), OtherKeys(keys.namespace)
+    yield from _OF_THE_SERVER
+    yield from _on("HSET HGET HMGET", keys.meta)
+    yield from _on("HSET HLEN HMGET DEL", keys.last, keys.days_so_far)
+    yield from _on("HSET HLEN HKEYS HDEL DEL", keys.groups)
+    yield from _on("HSET EXISTS HGET HGETALL HINCRBY DEL", ledger)
+    yield from _on("HSET DEL", keys.stages(job))
+    yield from _on("XLEN XADD DEL", keys.windows, keys.batches(job))
+    yield from _on("XLEN XADD", f"{keys.dead(job)}:0")
+    yield from _on("GET SET DEL", keys.lease(job))
+    yield from _on("PUBLISH", keys.updates, keys.market_updates("x"))
+    yield ("PUBSUB", "CHANNELS", "x")
+    yield from _on("HGETALL", table.instruments_meta)
+    yield from _on("XRANGE XREVRANGE", table.instruments)
     if log == "redis":
         yield from _to_read_log(keys.namespace)
-        yield ("XTRIM", stream_key(keys.namespace, 0), "MINID", "0")
+        yield from _on("XTRIM", stream_key(keys.namespace, 0))
 
 
 def commands_of_analytics(keys: AnalyticsKeys, log: LogKind) -> Iterator[Command]:
     """Yield every command the analytics job runs, once for each kind of key."""
-    yield from (("TIME",), ("INFO", "server"), ("SCRIPT", "LOAD", "return 1"))
-    yield ("EVALSHA", "0" * 40, "0")
     own = keys.lease_keys
-    meta, lease = own.meta, own.lease(ANALYTICS_JOB)
-    yield from (("HGET", meta, "x"), ("HSET", meta, *_FIELD))
-    yield from (("GET", lease), ("SET", lease, "x"), ("DEL", lease))
-    for key in (own.last, own.windows, own.groups, own.batches(ANALYTICS_JOB)):
-        yield ("DEL", key)
-    for product in PRODUCTS:
-        progress, batches = keys.progress(product), keys.batches(product)
-        yield from (("HMGET", progress, "x"), ("HGET", progress, "x"))
-        yield from (("HSET", progress, *_FIELD), ("HSET", keys.state(product), *_FIELD))
-        yield from (("DEL", batches), ("XADD", batches, *_ENTRY))
-        yield ("PUBLISH", keys.updates(product), "")
-    for ledger in (own.ledger(ANALYTICS_JOB), *map(keys.ledger, PRODUCTS)):
-        yield from (("EXISTS", ledger), ("DEL", ledger), ("HSET", ledger, *_FIELD))
-        yield ("HINCRBY", ledger, "x", "1")
-    bars = keys.bars("x")
-    yield from (("ZRANGEBYSCORE", bars, "0", "1"), ("ZADD", bars, "0", "x"))
-    yield from (("ZREMRANGEBYSCORE", bars, "0", "1"), ("EXPIRE", bars, "1"))
-    yield ("ZREMRANGEBYRANK", bars, "0", "-2")
-    for key in (keys.last_bars, keys.days):
-        yield from (("HGETALL", key), ("HSET", key, *_FIELD))
-    yield ("SET", keys.movers, "x")
-    for key in (keys.bursts, keys.moves):
-        yield ("XADD", key, *_ENTRY)
-    bar_log = keys.bar_log
-    yield from (("XRANGE", bar_log, "-", "+"), ("XADD", bar_log, *_ENTRY))
-    yield ("DEL", bar_log)
+    ledgers = own.ledger(ANALYTICS_JOB), *map(keys.ledger, PRODUCTS)
+    yield from _OF_THE_SERVER
+    yield from _on("HGET HSET", own.meta)
+    yield from _on("GET SET DEL", own.lease(ANALYTICS_JOB))
+    yield from _on("DEL", own.last, own.windows, own.groups, own.batches(ANALYTICS_JOB))
+    yield from _on("HMGET HGET HSET", *map(keys.progress, PRODUCTS))
+    yield from _on("HSET", *map(keys.state, PRODUCTS))
+    yield from _on("DEL XADD", *map(keys.batches, PRODUCTS))
+    yield from _on("PUBLISH", *map(keys.updates, PRODUCTS))
+    yield from _on("EXISTS DEL HSET HINCRBY", *ledgers)
+    of_bars = "ZRANGEBYSCORE ZADD ZREMRANGEBYSCORE ZREMRANGEBYRANK EXPIRE"
+    yield from _on(of_bars, keys.bars("x"))
+    yield from _on("HGETALL HSET", keys.last_bars, keys.days)
+    yield from _on("SET", keys.movers)
+    yield from _on("XADD", keys.bursts, keys.moves)
+    yield from _on("XRANGE XADD DEL", keys.bar_log)
     if log == "redis":
         yield from _to_read_log(keys.namespace)
 
 
 def _to_read_log(namespace: str) -> Iterator[Command]:
-    info, stream = info_key(namespace), stream_key(namespace, 0)
+    stream = stream_key(namespace, 0)
     # Whoever comes first makes the log.
-    yield from (("HSETNX", info, *_FIELD), ("HGETALL", info))
-    yield from (("XRANGE", stream, "-", "+"), ("XREVRANGE", stream, "+", "-"))
+    yield from _on("HSETNX HGETALL", info_key(namespace))
+    yield from _on("XRANGE XREVRANGE", stream)
     yield ("XINFO", "STREAM", stream)
 
 
