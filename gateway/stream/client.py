@@ -85,9 +85,6 @@ class Sender(Protocol):
     def stuck_s(self, now_s: float) -> float:
         """Return for how long the peer has taken nothing of what waits for it."""
 
-    def is_stuck(self, now_s: float) -> bool:
-        """Say whether the peer has taken nothing for as long as it may."""
-
     def end(self, ending: Ending) -> None:
         """Close the connection, cut it if that does not help."""
 

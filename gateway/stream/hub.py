@@ -349,22 +349,16 @@ class Hub:
             client.delivery.take_in()
 
     def _look_after(self, client: Client, now_s: float) -> None:
-        slow_close_s = self.bounds.slow_close_s
         if client.ending is not None:
             return
-        due = client.lifetime.due_end(
-            client.commands,
-            now_s,
-            is_stuck=client.sender.is_stuck(now_s),
-        )
+        left_s = self.bounds.slow_close_s - client.sender.stuck_s(now_s)
+        due = client.lifetime.due_end(client.commands, now_s, is_stuck=left_s <= 0)
         if due is not None:
             count = getattr(self.counters, due.counter)
             setattr(self.counters, due.counter, count + 1)
             self.end(client, due.code, due.reason)
-        client.check_s = min(
-            now_s + slow_close_s - client.sender.stuck_s(now_s),
-            client.lifetime.next_end_s(client.commands, now_s),
-        )
+        next_end_s = client.lifetime.next_end_s(client.commands, now_s)
+        client.check_s = min(now_s + left_s, next_end_s)
 
     def _set_timer(self, client: Client, now_s: float) -> None:
         """Have a client be looked after when something may be due of it."""

@@ -129,7 +129,6 @@ class StreamProtocol(WebSocketsSansIOProtocol):
     _small_frames: tuple[int, int] = (0, 0)
 
     _client: Client | None = None
-    _patience_s = 0.0
     _compresses = False
     _descriptor: int | None = None
     # How many bytes waited when they were last seen to become fewer, and when.
@@ -176,11 +175,10 @@ class StreamProtocol(WebSocketsSansIOProtocol):
             # A refusal is an answer; uvicorn would log that there was none.
             self.handshake_complete = True
 
-    def attach(self, client: Client, patience_s: float) -> None:
+    def attach(self, client: Client) -> None:
         """Send this client's frames from now on."""
         self.plain.leave(self.transport)
         self._client = client
-        self._patience_s = patience_s
         self._compresses = takes_shared_frames(self.conn)
         self._descriptor = _plain_descriptor(self.transport)
         # What was needed for the handshake only.
@@ -251,10 +249,6 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         if self._stuck is None or waiting < self._stuck[0]:
             self._stuck = waiting, now_s
         return now_s - self._stuck[1]
-
-    def is_stuck(self, now_s: float) -> bool:
-        """Say whether not one byte was taken for as long as that may last."""
-        return not self.writable.is_set() and self.stuck_s(now_s) >= self._patience_s
 
     @property
     def protocol_end(self) -> tuple[int, str] | None:

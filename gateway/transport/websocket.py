@@ -68,7 +68,7 @@ class StreamEndpoint:
         stream = stream_of(scope)
         try:
             client = hub.join(stream, time.monotonic(), address)
-            stream.attach(client, hub.bounds.slow_close_s)
+            stream.attach(client)
             await self._converse(client, stream, command, receive)
         finally:
             hub.exit(address)

@@ -150,7 +150,7 @@ async def test_a_fault_while_looking_after_clients_ends_one_of_them() -> None:
     hub = make_hub(heartbeat_ms=20)
 
     class Broken(Listener):
-        def is_stuck(self, now_s: float) -> bool:
+        def stuck_s(self, now_s: float) -> float:
             raise RuntimeError("a fault of ours")
 
     now_s = time.monotonic()
