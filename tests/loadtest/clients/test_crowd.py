@@ -25,7 +25,6 @@ pytestmark = pytest.mark.redis
 
 MIX = "watch:15,market:5,slow:4,reconnecting:10,sse:6,polling:6,stalled:2"
 CLIENTS = 48
-READING = CLIENTS - 2
 
 
 @pytest.fixture
