@@ -35,8 +35,7 @@ from archive.storing.tidier import Tidier
 from ingest.instrument_table.instrument_store import TableAway
 from ingest.process.service_manager import tell_ready
 from ingest.redis_keys import AnalyticsKeys, Keys, OtherKeys
-from throttle.lease.lease import Fenced, Keeper, LeaseHeld
-from throttle.lease.name_lease import NameLease
+from throttle.lease.lease import Fenced, Keeper, LeaseHeld, NameLease
 from throttle.lease.retry import OutageLog, Stopped, pause, until_done
 from tickthrottle_client.log_v1 import LogAway
 

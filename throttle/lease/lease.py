@@ -113,6 +113,23 @@ class Lease:
         return bool(self._renew(keys=keys, args=[self._job, term, self.owner, ttl_ms]))
 
 
+class NameLease(Lease):
+    """A lease of a name that is no job: one process of the name works, others wait.
+
+    It is kept and given back as a job's is; it begins no stream and no books.
+    """
+
+    def __init__(self, client: redis.Redis, keys: Keys, name: str, ttl_ms: int) -> None:
+        super().__init__(client, keys, name, ttl_ms)
+        self._take = client.register_script(lua_source("take.lua"))
+
+    def take(self) -> int | LeaseHeld:
+        """Take the lease under a new term, unless another holder is alive."""
+        keys = [self._keys.meta, self._keys.lease(self._job)]
+        reply = self._take(keys=keys, args=[self._job, self.owner, self._ttl_ms])
+        return int(reply[0]) if reply[0] else LeaseHeld(owner_of(reply[1]))
+
+
 class Keeper:
     """Renews a lease in the background, until closed. A context manager.
 
