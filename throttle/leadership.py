@@ -13,7 +13,6 @@ import structlog
 from ingest.redis_keys import Keys, form_refusal
 from ingest.tradelog.contract import LogInfo, LogReader
 from throttle.contract.cut import Cut, newest_cut, origin
-from throttle.contract.session_calendar import SessionCalendars
 from throttle.lease.candidacy import Candidacy
 from throttle.lease.lease import Keeper, Lease, LeaseGrant, LeaseHeld
 from throttle.lease.retry import OutageLog, Stopped, until_done
@@ -158,15 +157,8 @@ class Candidate:
         return until_done(call, self._stop, self._log_outage)
 
     def _create_publisher(self, term: int, info: LogInfo) -> Publisher:
-        settings = self._settings
-        options = PublishOptions(
-            settings.job,
-            settings.window_ms,
-            settings.window_log,
-            settings.trade_log,
-            calendars=SessionCalendars.create(*settings.calendars()),
-        )
-        standing = TakingBack(entry_rules(source_options(settings, info)))
+        standing = TakingBack(entry_rules(source_options(self._settings, info)))
+        options = PublishOptions.of(self._settings)
         return Publisher(self._client, self._keys, options, term, standing)
 
     def _ask(self, reader: LogReader) -> LeaseGrant | LeaseHeld:

@@ -2,19 +2,25 @@
 
 A day's sums need not fit into what a window's do (``trade_sums.py``): their whole part
 may have 18 digits. Instruments with finer or larger numbers are left to
-``day_rows.py``. Days that begin are in ``day_beginnings.py``.
+``day_rows.py``. So are those days that begin of which it is not plain which trade opens
+them (``BatchTrades.openings``). At midnight every instrument begins one, and so it is
+in the first batch of a log.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from throttle.contract.day_so_far import DaySoFar
+from throttle.contract.day_so_far import STARTS, DaySoFar
+from throttle.contract.group import decimal_text, units
 from throttle.contract.row_sums import Amounts, RowSums
-from throttle.contract.trade_order import NO_VERSION, decode_version
+from throttle.contract.trade_order import NO_VERSION, decode_version, encode_version
 from throttle.publish.day_rows import DayBegins
-from throttle.window.row_schema import FOLDED
+from throttle.window.fold_rows import END
+from throttle.window.group_rows import Place
+from throttle.window.row_schema import FIRST, FOLDED, records, with_columns
 from throttle.window.trade_sums import VALUE, VOLUME, split, texts, to_amounts
 from throttle.window.traded import FIRST_TIME
 
@@ -35,6 +41,17 @@ NO_DAYS = SCHEMA.empty_table()
 """Days as columns: ``key`` (the ISIN), when they ``start``, ``FOLDED``, when the trade
 was that opened the day, its version (``first``) and its price (``open``).
 """
+
+
+class Opening(NamedTuple):
+    """A day that a row begins: which row it is, and what opens the day."""
+
+    place: int
+    key: str
+    start: int
+    first_time: int
+    first: str
+    open: str
 
 
 def to_columns(days: Mapping[str, DaySoFar]) -> pa.Table:
@@ -59,9 +76,8 @@ def to_columns(days: Mapping[str, DaySoFar]) -> pa.Table:
 def from_columns(days: pa.Table) -> dict[str, DaySoFar]:
     """Return what ``to_columns`` was given."""
     rows = {}
-    for isin, start_ms, trades, *parts, _, first, price in zip(
-        *(column.to_pylist() for column in days.columns), strict=True
-    ):
+    columns = records(days, SCHEMA.names)
+    for isin, start_ms, trades, *parts, _, first, price in columns:
         sums = RowSums(trades, to_amounts(parts))
         version = b"" if first == NO_VERSION.decode() else first.encode()
         rows[isin] = DaySoFar(start_ms, sums, version, price.encode())
@@ -88,9 +104,65 @@ def after(
     traded, days = traded.filter(goes_on), days.filter(goes_on)
     for name, how in FOLDED.items():
         both = days[name].combine_chunks(), traded[name].combine_chunks()
-        at = SCHEMA.get_field_index(name)
-        days = days.set_column(at, SCHEMA.field(at), _FOLDS[how](*both))
+        days = with_columns(days, {name: _FOLDS[how](*both)})
     return days
+
+
+def beginning(
+    traded: pa.Table,
+    openings: pa.Table,
+    known: Mapping[str, DaySoFar | None],
+    begins: DayBegins,
+    last_end_ms: int,
+) -> tuple[pa.Table, dict[Place, bytes]]:
+    """Return the days that begin with a row of ``openings``, as of the batch's end.
+
+    With them comes the text of each such row. ``traded`` is
+    ``BatchTrades.by_instrument``, ``openings`` as ``BatchTrades.openings`` has them,
+    ``known`` are their instruments' days before, and the newest window ends at
+    ``last_end_ms``. Days that do not fit into columns are left out.
+    """
+    opened = list(_opened(openings, known, begins, last_end_ms))
+    if not opened:
+        return NO_DAYS, {}
+    of_row = openings.take(pa.array([one.place for one in opened], pa.int64()))
+    of_all = traded.take(pc.index_in(of_row["key"], traded["key"].combine_chunks()))
+    fits = are_small(of_all).combine_chunks()
+    days, as_of_row = (_days(opened, sums).filter(fits) for sums in (of_all, of_row))
+    texts = day_texts(as_of_row).cast(pa.binary()).to_pylist()
+    places = zip(
+        of_row[END].filter(fits).to_pylist(), days["key"].to_pylist(), strict=True
+    )
+    return days, {
+        place: STARTS + text for place, text in zip(places, texts, strict=True)
+    }
+
+
+def _opened(
+    openings: pa.Table,
+    known: Mapping[str, DaySoFar | None],
+    begins: DayBegins,
+    last_end_ms: int,
+) -> Iterator[Opening]:
+    rows = records(openings, (END, "key", *FIRST))
+    for place, (end_ms, isin, *version, price) in enumerate(rows):
+        start_ms, before = begins.of(isin, last_end_ms), known[isin]
+        is_new = before is None or before.start_ms < start_ms
+        if is_new and begins.of(isin, end_ms) == start_ms:
+            first = encode_version(*version).decode()
+            opened = decimal_text(units(price)).decode()
+            yield Opening(place, isin, start_ms, version[0], first, opened)
+
+
+def _days(opened: list[Opening], sums: pa.Table) -> pa.Table:
+    said = dict(zip(Opening._fields, zip(*opened, strict=True), strict=True))
+    columns = [
+        pa.array(said[field.name], field.type)
+        if field.name in said
+        else sums[field.name]
+        for field in SCHEMA
+    ]
+    return pa.table(columns, SCHEMA)
 
 
 def are_small(sums: pa.Table) -> pa.ChunkedArray:

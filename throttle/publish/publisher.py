@@ -1,7 +1,7 @@
 """One atomic publish of a batch: its windows, its refused trades and its books."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from itertools import chain
 from typing import Any
@@ -15,9 +15,10 @@ from ingest.instrument_table.known_instruments import MARKET, SECTOR
 from ingest.redis_keys import Keys
 from ingest.series import instrument_of
 from ingest.tradelog.contract import LogKind
-from throttle.contract.dead_letter import DeadLetter, letter_id
+from throttle.contract.dead_letter import letter_id
 from throttle.contract.group import Group
 from throttle.contract.ledger import (
+    AMOUNTS,
     NOTHING,
     Ledger,
     Turnover,
@@ -30,13 +31,13 @@ from throttle.contract.snapshot import Row
 from throttle.lease.lease import Fenced
 from throttle.publish.shown_days import BatchDays, ShownDays
 from throttle.publish.shown_versions import NoNews, ShownVersions
+from throttle.settings import ThrottleSettings
 from throttle.standing.restated import NOTHING_RESTATED, Restated
 from throttle.standing.taken_from_batch import TakingBack
 from throttle.window.batch import Batch, PartitionCount, with_sums_of_rows
 from throttle.window.group_rows import BatchGroups, Place
 
 log = structlog.get_logger()
-
 
 _NO_GROUPS = BatchGroups((), ())
 
@@ -64,7 +65,6 @@ class PublishOutcome:
 
 REPEATED = PublishOutcome("", 0, 0, 0, 0, 0)
 
-
 DEAD_LETTERS = 10_000
 """Refused trades kept per partition of the log; one has at most 4 KiB."""
 
@@ -82,6 +82,17 @@ class PublishOptions:
     log: LogKind = "redis"
     dead_letters: int = DEAD_LETTERS
     calendars: SessionCalendars = EVERYWHERE
+
+    @classmethod
+    def of(cls, settings: ThrottleSettings) -> "PublishOptions":
+        """Return what the job's settings say."""
+        return cls(
+            settings.job,
+            settings.window_ms,
+            settings.window_log,
+            settings.trade_log,
+            calendars=SessionCalendars.create(*settings.calendars()),
+        )
 
 
 class Publisher:
@@ -117,14 +128,20 @@ class Publisher:
         the batch does not begin where the job's last one ended, and redis.RedisError or
         LogAway, after which the batch may be published again.
         """
-        job = self._options.job
+        names, job = self._keys, self._options.job
         taken = None if self._standing is None else self._standing.of(batch)
         restated = NOTHING_RESTATED if taken is None else taken.restated
         batch = batch if taken is None else taken.batch
+        keys = [
+            *(names.meta, names.last, names.windows, names.ledger(job)),
+            *(names.batches(job), names.groups, names.days_so_far),
+            *(f"{names.dead(job)}:{p}" for p in batch.end.partitions),
+        ]
         no_news = self._shown.no_news(batch, restated)
         days = self._days.after(batch, taken)
         while True:
-            status, *values = self._call(batch, batch_id, no_news, days, restated)
+            args = self._document(batch, batch_id, no_news, days, restated)
+            status, *values = self._publish(keys=keys, args=args)
             if status in (b"listened", b"shared"):
                 self._has_listeners |= status == b"listened"
                 self._has_others |= status == b"shared"
@@ -158,29 +175,6 @@ class Publisher:
         off_by = 0 if ledger is None else ledger.off_by
         where = epoch.decode(), offset, windows
         return PublishOutcome(*where, rows, old, off_by, batch.counts)
-
-    def _call(
-        self,
-        batch: Batch,
-        batch_id: int,
-        no_news: NoNews,
-        days: BatchDays,
-        restated: Mapping[str, Restated],
-    ) -> Any:
-        keys, job = self._keys, self._options.job
-        return self._publish(
-            keys=[
-                keys.meta,
-                keys.last,
-                keys.windows,
-                keys.ledger(job),
-                keys.batches(job),
-                keys.groups,
-                keys.days_so_far,
-                *(f"{keys.dead(job)}:{p}" for p in batch.end.partitions),
-            ],
-            args=self._document(batch, batch_id, no_news, days, restated),
-        )
 
     def _document(
         self,
@@ -237,7 +231,16 @@ class Publisher:
             "days": len(days),
             "letters_kept": options.dead_letters,
             "letters": [
-                self._encode_letter(le, partitions) for le in batch.dead_letters
+                {
+                    "partition": partitions.index(letter.partition) + 1,
+                    "id": letter_id(letter.position, options.log),
+                    "appended": letter.append_ms,
+                    "reason": letter.reason,
+                    "error": letter.error,
+                    "bytes": letter.size,
+                    "sha256": letter.sha256 or "",
+                }
+                for letter in batch.dead_letters
             ],
         }
         if self._has_others:
@@ -280,19 +283,6 @@ class Publisher:
             *(letter.payload for letter in batch.dead_letters),
         ]
 
-    def _encode_letter(
-        self, letter: DeadLetter, partitions: Sequence[int]
-    ) -> dict[str, str | int]:
-        return {
-            "partition": partitions.index(letter.partition) + 1,
-            "id": letter_id(letter.position, self._options.log),
-            "appended": letter.append_ms,
-            "reason": letter.reason,
-            "error": letter.error,
-            "bytes": letter.size,
-            "sha256": letter.sha256 or "",
-        }
-
 
 def _encode_count(
     partition: int, log_count: int | None, count: PartitionCount, late: Turnover
@@ -302,30 +292,17 @@ def _encode_count(
     shown = count.traded.get("shown", NOTHING)
     traded |= {"published": shown.minus(late), "stale": late}
     amounts = {
-        "volume": {name: of_it.volume for name, of_it in traded.items()},
-        "value": {name: of_it.value for name, of_it in traded.items()},
+        amount: {name: getattr(of_it, amount) for name, of_it in traded.items()}
+        for amount in AMOUNTS
     }
-    books = {
-        "read": count.read,
-        "superseded": count.superseded,
-        "refused": count.refused,
-        "blanks": count.blanks,
-        "unkept": count.unkept,
-        "extra": count.extra,
-        "skipped": count.skipped,
-        "unknown_instrument": count.unknown_instrument,
-        "not_last": count.not_last,
-        "taken_back": count.taken_back,
-        "unknown_target": count.unknown_target,
-        **encode_amounts(amounts),
-    }
-    known = {} if log_count is None else {"log": log_count}
-    return {
+    counted = (of.name for of in fields(count) if of.name != "traded")
+    counts = {name: getattr(count, name) for name in counted}
+    encoded = {
         "number": partition,
-        "books": books,
+        "books": counts | encode_amounts(amounts),
         "amounts": stored_amounts(amounts),
-        **known,
     }
+    return encoded if log_count is None else {**encoded, "log": log_count}
 
 
 def _market(entry: InstrumentEntry | None) -> str:
@@ -355,20 +332,13 @@ def _late(
 def _encode_rows(
     batch: Batch, ordered: Sequence[Sequence[Sequence[Row]]], stale: frozenset[Place]
 ) -> Iterator[bytes]:
-    """Yield the line of every row; a stale one restates what is shown.
-
-    Its sums are in full, for they are not those of the trade that is shown.
-    """
+    """Yield the line of every row; a stale one restates what is shown."""
     for window, of_window in zip(batch.windows, ordered, strict=True):
-        rows = chain.from_iterable(of_window)
-        if not stale:
-            yield from map(Row.encode, rows)
-            continue
-        for row in rows:
-            if (window.end_ms, row.isin) in stale:
-                yield row._replace(sums=row.row_sums.encode()).encode()
-            else:
-                yield row.encode()
+        for row in chain.from_iterable(of_window):
+            if stale and (window.end_ms, row.isin) in stale:
+                # In full: its sums are not those of the trade that is shown.
+                row = row._replace(sums=row.row_sums.encode())
+            yield row.encode()
 
 
 def _fields(batch: Batch) -> list[str]:

@@ -12,7 +12,6 @@ import redis
 from throttle.contract.day_so_far import STARTS, DaySoFar, DayValue, encode_days
 from throttle.contract.session_calendar import SessionCalendars
 from throttle.publish import day_columns
-from throttle.publish.day_beginnings import beginning
 from throttle.publish.day_rows import DayBegins, days_after
 from throttle.standing.taken_from_batch import TakenFromBatch
 from throttle.window.batch import Batch
@@ -115,7 +114,9 @@ class ShownDays:
         days = self.days(isins - set(going_on["key"].to_pylist()))
         plain = days.keys() - (() if taken is None else taken.restated)
         openings = batch.traded.openings(plain)
-        begun, of_rows = beginning(traded, openings, days, self._begins, end_ms)
+        begun, of_rows = day_columns.beginning(
+            traded, openings, days, self._begins, end_ms
+        )
         for isin in begun["key"].to_pylist():
             del days[isin]
         others, starting = days_after(batch, days, self._begins)

@@ -44,8 +44,7 @@ from throttle.contract.tally import BatchNote, QueryTally
 from throttle.settings import AnalyticsSettings
 from throttle.spark.options import log_options
 from throttle.standing.look_back import EntryRules
-from throttle.testing.driver import START_MS
-from throttle.testing.trades_by_hand import TradesByHand
+from throttle.testing.driver import START_MS, TradesByHand
 from throttle.testing.windows_by_hand import (
     KeptByHand,
     SessionsByHand,
@@ -74,16 +73,12 @@ class AnalyticsDriver(TradesByHand):
         super().__init__(start_ms)
         everything = {"analytics": ",".join(BY_NAME), **settings}
         self.settings = AnalyticsSettings(**everything)
-        self._log = _MemoryLog(self.settings.partitions)
+        self.partitions = self.settings.partitions
+        self._log = _MemoryLog(self.partitions)
         self._queries = {
             name: _Query(BY_NAME[name], self.settings, self._log, start_ms)
             for name in self.settings.products()
         }
-
-    @property
-    def partitions(self) -> int:
-        """How many partitions the log has."""
-        return self.settings.partitions
 
     def payload(self, payload: bytes, *, at_ms: int, partition: int = 0) -> int:
         """Append any bytes at a moment, malformed ones too; return the position."""

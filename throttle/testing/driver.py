@@ -27,6 +27,7 @@ the grouping is done by ``rows.combine``, which by test does what Spark does; wi
 
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -47,11 +48,12 @@ from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
 from ingest.instrument_table.table_loader import load_list, read_on
 from ingest.process.ports import free_port
 from ingest.redis_keys import Keys
+from ingest.trade import Trade
+from ingest.tradelog.contract import partition_of
 from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import open_log
 from throttle.contract.cut import Cut, origin, wait_ms
 from throttle.contract.ledger import Ledger
-from throttle.contract.session_calendar import SessionCalendars
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.lease.lease import Lease, LeaseGrant
 from throttle.publish.publisher import Publisher, PublishOptions
@@ -60,7 +62,6 @@ from throttle.spark.options import source_options
 from throttle.spark.source import TradeLogReader
 from throttle.spark.task_log import entry_rules
 from throttle.standing.taken_from_batch import TakingBack
-from throttle.testing.trades_by_hand import TradesByHand
 from throttle.window.batch import Batch, assemble
 from throttle.window.combine import combine
 from throttle.window.conflate import LATEST
@@ -69,6 +70,7 @@ from throttle.window.open_batch import plan_after
 from throttle.window.row_schema import FIRST, FOLDED
 from tickthrottle_client.log_v1 import FIELD, stream_key
 from tickthrottle_client.redis_primary import connect
+from tickthrottle_client.taking_back_v1 import CANCELS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,6 +142,56 @@ def _checked(instruments: Sequence[InstrumentEntry]) -> list[InstrumentEntry]:
     return list(instruments)
 
 
+class TradesByHand(ABC):
+    """A trade log with a clock turned by hand, to which a test appends trades.
+
+    Moments are milliseconds since ``start_ms``, which is since 1970. ``partitions`` is
+    how many the log has.
+    """
+
+    partitions: int
+
+    def __init__(self, start_ms: int) -> None:
+        self._start_ms = start_ms
+
+    def trade(
+        self,
+        isin: str,
+        price: str,
+        *,
+        at_ms: int,
+        time_ms: int | None = None,
+        seq: int = 0,
+        size: str = "1",
+        partition: int | None = None,
+        **extra: Any,
+    ) -> int:
+        """Append a trade at a moment; return its position.
+
+        ``time_ms`` is the exchange's time, ``at_ms`` unless given; ``partition`` the
+        instrument's own unless given. In a partition, moments must not go back.
+        """
+        time_us = (self._start_ms + (at_ms if time_ms is None else time_ms)) * 1_000
+        trade = Trade(isin, time_us, seq, price, size, extra)
+        return self._append(trade, at_ms, partition)
+
+    def cancel(
+        self, isin: str, seq: int, *, at_ms: int, partition: int | None = None
+    ) -> int:
+        """Append an entry that takes the trade ``seq`` back; return its position."""
+        fields = {"isin": isin, "time": (self._start_ms + at_ms) * 1_000, CANCELS: seq}
+        return self._append(Trade.from_fields(fields), at_ms, partition)
+
+    def _append(self, trade: Trade, at_ms: int, partition: int | None) -> int:
+        if partition is None:
+            partition = partition_of(trade.isin, self.partitions)
+        return self.payload(trade.to_wire(), at_ms=at_ms, partition=partition)
+
+    @abstractmethod
+    def payload(self, payload: bytes, *, at_ms: int, partition: int = 0) -> int:
+        """Append any bytes at a moment, malformed ones too; return the position."""
+
+
 class ThrottleDriver(TradesByHand):
     """One throttle job over one log, with a clock turned by hand. A context manager.
 
@@ -184,6 +236,7 @@ class ThrottleDriver(TradesByHand):
         self._info = open_log(
             self._client, self._settings.namespace, self._settings.partitions
         )
+        self.partitions = self._info.partitions
         self._log = ManualClockLog(
             self._client, self._settings.namespace, self._info, self._settings.only()
         )
@@ -209,11 +262,6 @@ class ThrottleDriver(TradesByHand):
     ) -> None:
         self._stop_query()
         self._open.close()
-
-    @property
-    def partitions(self) -> int:
-        """How many partitions the log has."""
-        return self._info.partitions
 
     def payload(self, payload: bytes, *, at_ms: int, partition: int = 0) -> int:
         """Append any bytes at a moment, malformed ones too; return the position."""
@@ -274,12 +322,7 @@ class ThrottleDriver(TradesByHand):
         if not isinstance(got, LeaseGrant):
             raise RuntimeError(f"the lease is held by {got.by}")
         self._term, self._batch_id = got.term, 0
-        options = PublishOptions(
-            self._settings.job,
-            self._settings.window_ms,
-            self._settings.window_log,
-            calendars=SessionCalendars.create(*self._settings.calendars()),
-        )
+        options = PublishOptions.of(self._settings)
         self._source = source_options(
             self._settings, self._info, lease.owner, manual_clock=True
         )

@@ -21,8 +21,7 @@ from throttle.contract.products.bursts import TradingBurst
 from throttle.contract.products.moves import Move
 from throttle.contract.tally import QueryTally
 from throttle.testing.analytics_driver import AnalyticsDriver
-from throttle.testing.driver import START_MS
-from throttle.testing.trades_by_hand import TradesByHand
+from throttle.testing.driver import START_MS, TradesByHand
 
 A, B = "KR7005930003", "KR7000660001"
 MINUTE = 60_000

@@ -15,8 +15,7 @@ from throttle.contract.cut import Cut
 from throttle.contract.day_so_far import DaySoFar
 from throttle.contract.row_sums import Amounts, RowSums
 from throttle.contract.session_calendar import SessionCalendar, SessionCalendars
-from throttle.publish.day_beginnings import beginning
-from throttle.publish.day_columns import from_columns
+from throttle.publish.day_columns import beginning, from_columns
 from throttle.publish.day_rows import DayBegins, days_after
 from throttle.window.batch import Batch, assemble
 
