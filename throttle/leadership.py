@@ -13,8 +13,7 @@ import structlog
 from ingest.redis_keys import Keys, form_refusal
 from ingest.tradelog.contract import LogInfo, LogReader
 from throttle.contract.cut import Cut, newest_cut, origin
-from throttle.lease.candidacy import Candidacy
-from throttle.lease.lease import Keeper, Lease, LeaseGrant, LeaseHeld
+from throttle.lease.lease import Candidacy, Keeper, Lease, LeaseGrant, LeaseHeld
 from throttle.lease.retry import OutageLog, Stopped, until_done
 from throttle.publish.publisher import Publisher, PublishOptions, PublishOutcome
 from throttle.publish.rights import check_server_and_rights, commands_of_a_job

@@ -198,11 +198,7 @@ class SparkSettings(LogSettings):
 
 
 class ThrottleSettings(SparkSettings):
-    """How the throttle cuts the log into windows, and how long they are kept.
-
-    Read once at the process's entry from the environment (``REDIS_URL``, and
-    ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
-    """
+    """How the throttle cuts the log into windows, and how long they are kept."""
 
     job: str = Field("throttle", pattern=r"^[A-Za-z0-9_-]{1,32}$")
     """Name of the job; a restart under the same name continues where it stopped."""
@@ -218,11 +214,7 @@ class ThrottleSettings(SparkSettings):
 
 
 class AnalyticsSettings(SparkSettings):
-    """What the analytics job makes, and how much of it is kept.
-
-    Read once at the process's entry from the environment (``REDIS_URL``, and
-    ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
-    """
+    """What the analytics job makes, and how much of it is kept."""
 
     analytics: str = Field("bars,movers", pattern=rf"^{PRODUCTS_PATTERN}$")
     """What is made: bars, movers, bursts, moves, with commas between them."""

@@ -129,18 +129,17 @@ def with_bar(
     known = day.bar
     first_ms = _extreme(min, (day.first_ms, at))
     last_ms = _extreme(max, (day.last_ms, at))
+    own = before or replace(after, volume=None, value=None, trades=0, revision=0)
     bar = replace(
         known,
         open=after.open if at == first_ms else known.open,
         close=after.close if at == last_ms else known.close,
         high=_extreme(max, (known.high, after.high)),
         low=_extreme(min, (known.low, after.low)),
-        volume=_exchanged(
-            known.volume, before.volume if before else None, after.volume
-        ),
-        value=_exchanged(known.value, before.value if before else None, after.value),
-        trades=known.trades + after.trades - (before.trades if before else 0),
-        revision=known.revision + after.revision - (before.revision if before else 0),
+        volume=_exchanged(known.volume, own.volume, after.volume),
+        value=_exchanged(known.value, own.value, after.value),
+        trades=known.trades + after.trades - own.trades,
+        revision=known.revision + after.revision - own.revision,
     )
     return DayBar(bar, first_ms, last_ms)
 

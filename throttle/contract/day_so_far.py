@@ -33,12 +33,7 @@ def encode_days(lines: Sequence[bytes]) -> bytes:
 
 def decode_days(lines: Iterable[bytes]) -> dict[bytes, bytes]:
     """Return the texts by ISIN. Raises ValueError."""
-    return dict(_pair(line) for line in lines)
-
-
-def _pair(line: bytes) -> tuple[bytes, bytes]:
-    isin, text = line.split(b" ")
-    return isin, text
+    return {isin: text for isin, text in (line.split(b" ") for line in lines)}
 
 
 class DayText(NamedTuple):

@@ -8,15 +8,18 @@ any but the newest, however late a message of an older holder arrives.
 import os
 import socket
 import threading
+from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from secrets import token_hex
-from typing import cast
+from typing import Self, cast
 
 import orjson
 import redis
 
 from ingest.redis_keys import FORM, Keys
+from throttle.contract.candidate import candidate_field, encode_candidate
 from throttle.contract.cut import Cut
 from throttle.lease.retry import OutageLog
 
@@ -130,23 +133,15 @@ class NameLease(Lease):
         return int(reply[0]) if reply[0] else LeaseHeld(owner_of(reply[1]))
 
 
-class Keeper:
-    """Renews a lease in the background, until closed. A context manager.
+class _Renewal(ABC):
+    """Renews something in the background, until closed. A context manager."""
 
-    ``is_fenced`` tells that another job has taken over. Whatever else waits for Redis,
-    this asks it all the time: ``outage`` is told when it is away.
-    """
-
-    def __init__(self, lease: Lease, term: int, ttl_ms: int, outage: OutageLog) -> None:
-        self._lease = lease
-        self._outage = outage
-        self._term = term
+    def __init__(self, name: str, ttl_ms: int) -> None:
         self._pause_s = ttl_ms / 1000 / RENEWALS_PER_TTL
         self._closing = threading.Event()
-        self.is_fenced = False
-        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
-    def __enter__(self) -> "Keeper":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -154,18 +149,40 @@ class Keeper:
         self.close()
 
     def close(self) -> None:
-        """Give the lease back, once."""
-        if self._closing.is_set():
-            return
-        self._closing.set()
-        self._thread.join()
+        """Give it back, if it was begun; a second time does nothing."""
+        if not self._closing.is_set():
+            self._closing.set()
+            if self._thread.ident is not None:
+                self._thread.join()
+                # Nobody can be asked while Redis is away: it runs out by itself.
+                with suppress(redis.RedisError):
+                    self._give_back()
+
+    @abstractmethod
+    def _run(self) -> None: ...
+
+    @abstractmethod
+    def _give_back(self) -> None: ...
+
+
+class Keeper(_Renewal):
+    """Renews a lease in the background, until closed. A context manager.
+
+    ``is_fenced`` tells that another job has taken over. Whatever else waits for Redis,
+    this asks it all the time: ``outage`` is told when it is away.
+    """
+
+    def __init__(self, lease: Lease, term: int, ttl_ms: int, outage: OutageLog) -> None:
+        super().__init__("lease", ttl_ms)
+        self._lease = lease
+        self._outage = outage
+        self._term = term
+        self.is_fenced = False
+
+    def _give_back(self) -> None:
         if not self.is_fenced:
-            try:
-                self._lease.release(self._term)
-                self._outage.answered("lease")
-            except redis.RedisError:
-                # It runs out by itself.
-                return
+            self._lease.release(self._term)
+            self._outage.answered("lease")
 
     def _run(self) -> None:
         while not self._closing.wait(self._pause_s):
@@ -176,6 +193,38 @@ class Keeper:
                 self._outage.answered("lease")
             except redis.RedisError as error:
                 self._outage.failed("lease", error)
+
+
+class Candidacy(_Renewal):
+    """Says that a job is about to publish, from its start to its first window.
+
+    A field of ``Keys.meta``, good for ``ttl_ms`` and renewed until closed. A context
+    manager. Nothing depends on it but what operators are shown: errors of Redis are
+    told by whoever needs an answer.
+    """
+
+    def __init__(
+        self, client: redis.Redis, keys: Keys, job: str, owner: str, ttl_ms: int
+    ) -> None:
+        super().__init__("candidacy", ttl_ms)
+        self._client = client
+        self._key, self._field = keys.meta, candidate_field(job)
+        self._owner = owner
+        self._ttl_ms = ttl_ms
+
+    def _give_back(self) -> None:
+        self._client.hdel(self._key, self._field)
+
+    def _run(self) -> None:
+        while True:
+            # After an error it is tried again.
+            with suppress(redis.RedisError):
+                seconds, micros = self._client.time()
+                until_ms = seconds * 1_000 + micros // 1_000 + self._ttl_ms
+                value = encode_candidate(self._owner, until_ms)
+                self._client.hset(self._key, self._field, value)
+            if self._closing.wait(self._pause_s):
+                return
 
 
 def owner_of(lease: bytes) -> str:

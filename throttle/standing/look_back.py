@@ -68,7 +68,7 @@ class EntryRules(NamedTuple):
 
 
 class LookBack:
-    """What the log holds of some ``isins`` before a cut, back to ``from_ms``.
+    """What the log holds of some ``isins`` before the cut ``end``, back to ``from_ms``.
 
     ``is_whole`` says that the log holds nothing older. So many entries may be read yet
     as are ``left``. Of what a step back did not want, it holds only what is newer.
@@ -94,18 +94,13 @@ class LookBack:
         self.from_ms = start.end_ms
         self.is_whole = False
         self._wanted: Wanted = dict.fromkeys(isins, EVERYTHING)
-        self._end = end
+        self.end = end
         self._log = log or rules.searched_log()
         self._span_ms = FIRST_SPAN_MS
         self.left: float = inf
         self._upto = {p: start.position(p) for p in sorted(partitions)}
         self._read({p: (upto, end.position(p)) for p, upto in self._upto.items()})
         self.left = most
-
-    @property
-    def end(self) -> Cut:
-        """The cut up to which it knows the log."""
-        return self._end
 
     def has_all_of(self, one: LoggedTrade) -> bool:
         """Tell whether it has every entry whose trade is as new as one, or newer.
@@ -137,16 +132,16 @@ class LookBack:
     def learn(self, isin: str, entries: Iterable[LoggedTrade], end: Cut) -> None:
         """Take in what another one has read of an instrument, up to a later cut."""
         self.entries[isin] += entries
-        self._end = end
+        self.end = end
 
     def advance(self, end: Cut) -> None:
         """Read on up to a later cut. Raises what reading the log raises."""
-        before, self._end = self._end, end
+        before, self.end = self.end, end
         left, self.left = self.left, inf
         try:
             self._read({p: (before.position(p), end.position(p)) for p in self._upto})
         except BaseException:
-            self._end = before
+            self.end = before
             raise
         finally:
             self.left = left
@@ -209,7 +204,7 @@ class LookBack:
     def _read(self, ranges: Ranges) -> bool:
         """Keep what is in some ranges, nothing if that is more than may be read."""
         found: list[LoggedTrade] = []
-        for some in self._log.search(ranges, self._wanted, self._end.end_ms):
+        for some in self._log.search(ranges, self._wanted, self.end.end_ms):
             self.left -= some.read + _TAKEN_APART * len(some.entries)
             if self.left < 0:
                 return False

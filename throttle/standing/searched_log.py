@@ -17,7 +17,13 @@ import pyarrow.compute as pc
 from ingest.trade import Trade
 from ingest.tradelog.contract import Chunk, Head, Ranges
 from throttle.standing.settled import LoggedTrade
-from throttle.window.row_schema import CANCEL_PREFIX, NOT_LAST_PREFIX, REFUSED_PREFIX
+from throttle.window.row_schema import (
+    CANCEL_PREFIX,
+    NOT_LAST_PREFIX,
+    REFUSED_PREFIX,
+    records,
+    with_columns,
+)
 
 EVERYTHING: Collection[int] = ()
 """Of an instrument whose trades are wanted whatever their numbers are."""
@@ -203,10 +209,8 @@ class _Piece(NamedTuple):
             of_them = pa.array(every, pa.int64())
             own, taken = (pc.is_in(entries[n], of_them) for n in ("number", "target"))
             is_it = pc.and_(is_it, pc.or_(own, taken))
-        columns = (column.to_pylist() for column in entries.filter(is_it).columns)
-        for isin, number, target, append_ms, position, payload in zip(
-            *columns, strict=True
-        ):
+        rows = records(entries.filter(is_it), _ENTRY.names)
+        for isin, number, target, append_ms, position, payload in rows:
             numbers = wanted[isin]
             if not numbers or number in numbers or target in numbers:
                 place = append_ms, partition, position
@@ -236,20 +240,19 @@ def _entries_of(rows: pa.Table) -> pa.Table:
     targets: dict[tuple[str, int, int], int | None] = {}
     taking = _without_prefix(rows.filter(is_taking), CANCEL_PREFIX)
     cancels, of_cancels = [], []
-    columns = (taking[name].to_pylist() for name in ("position", "payload"))
-    for place, (position, payload) in enumerate(zip(*columns, strict=True)):
+    rows_of_taking = records(taking, ("position", "payload"))
+    for place, (position, payload) in enumerate(rows_of_taking):
         trade = Trade.from_wire(payload)
         if trade.is_trade:
             targets[trade.isin, trade.seq, position] = trade.takes_back
         else:
             cancels.append(place)
             of_cancels.append(trade.takes_back)
-    own: list[int | None] | None = None
+    own: list[int | None] = [None] * len(trades)
     if targets:
-        columns = (trades[name].to_pylist() for name in ("key", "seq", "position"))
-        own = [targets.get(key) for key in zip(*columns, strict=True)]
+        own = list(map(targets.get, records(trades, ("key", "seq", "position"))))
     tables = (
-        _table_of(trades, [None] * len(trades) if own is None else own),
+        _table_of(trades, own),
         _table_of(taking.take(pa.array(cancels, pa.int64())), of_cancels),
     )
     return pa.concat_tables(tables).combine_chunks()
@@ -265,5 +268,6 @@ def _table_of(rows: pa.Table, targets: Sequence[int | None]) -> pa.Table:
 def _without_prefix(rows: pa.Table, prefix: str) -> pa.Table:
     keys = rows["key"]
     rest = pc.utf8_slice_codeunits(keys, len(prefix))
-    plain = pc.if_else(pc.starts_with(keys, prefix), rest, keys)
-    return rows.set_column(rows.column_names.index("key"), "key", plain)
+    return with_columns(
+        rows, {"key": pc.if_else(pc.starts_with(keys, prefix), rest, keys)}
+    )

@@ -40,13 +40,16 @@ def combine(table: pa.Table, window_ms: int) -> pa.Table:
     names = {name: f"{name}_{how}" for name, how in FOLDED.items()}
     names |= {name: f"{name}_last" for name in _LATEST}
     firsts = ranked.take(latest["first_min"])
-    combined = pa.table(
-        {
-            name: firsts[name] if name in FIRST else latest[names.get(name, name)]
-            for name in ARROW_SCHEMA.names
-        }
-    ).cast(ARROW_SCHEMA)
-    return _without_bodies(combined)
+    columns = {
+        name: firsts[name] if name in FIRST else latest[names.get(name, name)]
+        for name in ARROW_SCHEMA.names
+    }
+    # Nobody is shown the trades that do not count for the last price.
+    is_not_last = pc.starts_with(columns["key"], NOT_LAST_PREFIX)
+    if pc.any(is_not_last).as_py():
+        none = pa.scalar(b"", pa.binary())
+        columns["payload"] = pc.if_else(is_not_last, none, columns["payload"])
+    return pa.table(columns).cast(ARROW_SCHEMA)
 
 
 def _by_first(ordered: pa.Table) -> tuple[pa.Array, pa.Table]:
@@ -66,17 +69,6 @@ def _by_first(ordered: pa.Table) -> tuple[pa.Array, pa.Table]:
     return pc.sort_indices(by_first).cast(pa.int64()), columns.take(by_first)
 
 
-def _without_bodies(table: pa.Table) -> pa.Table:
-    """Return rows without the trades that nobody is shown."""
-    is_not_last = pc.starts_with(table["key"], NOT_LAST_PREFIX)
-    if not pc.any(is_not_last).as_py():
-        return table
-    none = pa.scalar(b"", pa.binary())
-    return with_columns(
-        table, {"payload": pc.if_else(is_not_last, none, table["payload"])}
-    )
-
-
 def _windows(table: pa.Table, window_ms: int) -> pa.Array:
     length_us = pa.scalar(window_ms * 1000, pa.int64())
     return pc.divide(table["append_time"].cast(pa.int64()), length_us)
@@ -94,12 +86,8 @@ def _with_odd_folded(table: pa.Table, window_ms: int) -> pa.Table:
     odd = table.filter(is_sum).sort_by("position")
     # The position is before the key of the trade's own row.
     keys = [key.split(":", 2)[2] for key in odd["key"].to_pylist()]
-    groups = zip(
-        _windows(odd, window_ms).to_pylist(),
-        keys,
-        odd["partition"].to_pylist(),
-        strict=True,
-    )
+    windows = _windows(odd, window_ms).to_pylist()
+    groups = zip(windows, keys, odd["partition"].to_pylist(), strict=True)
     last: dict[tuple[int, str, int], int] = {}
     folded: dict[tuple[int, str, int], Amounts] = {}
     payloads = odd["payload"].to_pylist()

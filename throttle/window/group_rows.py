@@ -76,22 +76,13 @@ class GroupRows:
         are_newest = [*are_newest, *repeat(False, nobody)]
         self._ends_ms = ends_ms
         self._odd = list(odd)
-        moves = list(
-            map(
-                _move,
-                [*prices.to_pylist(), *repeat(None, nobody)],
-                instruments.take("prev_close", rows[PLACE]).to_pylist(),
-            )
-        )
+        shown = [*prices.to_pylist(), *repeat(None, nobody)]
+        before = instruments.take("prev_close", rows[PLACE]).to_pylist()
+        moves = list(map(_move, shown, before))
         changes = [change for _, change in moves]
-        is_large = [abs(change) > _LARGEST_CHANGE for change in changes]
-        self._large = {}
-        if any(is_large):
-            places = [place for place, large in enumerate(is_large) if large]
-            self._large = {place: changes[place] for place in places}
-            changes = [
-                0 if large else c for c, large in zip(changes, is_large, strict=True)
-            ]
+        self._large = {p: c for p, c in enumerate(changes) if abs(c) > _LARGEST_CHANGE}
+        for place in self._large:
+            changes[place] = 0
         directions = pa.array([direction for direction, _ in moves], pa.int8())
         self._table = pa.table(
             {

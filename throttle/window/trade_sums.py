@@ -66,9 +66,9 @@ def of_columns(
         )
         prices, sizes = (pc.if_else(fits, c, None) for c in (prices, sizes))
     if _are_whole(prices) and _are_whole(sizes):
-        volume = [sizes.cast(pa.int64()), *_zeros(len(sizes), 1)]
-        price = prices.cast(pa.int64())
-        value = [pc.multiply(price, volume[0]), *_zeros(len(sizes), 2)]
+        size, price = sizes.cast(pa.int64()), prices.cast(pa.int64())
+        none = pa.repeat(_ZERO, len(sizes))
+        volume, value = [size, none], [pc.multiply(price, size), none, none]
         paid = pc.multiply(price, _INT_STEP)
     else:
         size, price = sizes.cast(_NUMBER), prices.cast(_NUMBER)
@@ -179,10 +179,6 @@ def _are_short(prices: pa.Array, sizes: pa.Array) -> bool:
 
 def _are_whole(column: pa.Array) -> bool:
     return not pc.any(pc.match_substring(column, ".")).as_py()
-
-
-def _zeros(size: int, columns: int) -> list[pa.Array]:
-    return [pa.repeat(_ZERO, size)] * columns
 
 
 def _split(column: pa.Array, steps: int) -> list[pa.Array]:

@@ -6,7 +6,7 @@ import redis
 from tests.conftest import eventually
 from tests.throttle.publishing import KEYS
 from throttle.contract.candidate import decode_candidates
-from throttle.lease.candidacy import Candidacy
+from throttle.lease.lease import Candidacy
 
 pytestmark = pytest.mark.redis
 

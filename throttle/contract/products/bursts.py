@@ -5,9 +5,7 @@ is a session window of the exchange's clock: it ends when for a gap (``burst_gap
 nothing was traded, and is told once, when the log's clock has passed that.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
@@ -35,14 +33,10 @@ class TradingBurst:
         isin, _, bar = line.partition(b" ")
         return cls(Bar.decode(isin.decode(), bar))
 
-    def to_object(self) -> Mapping[str, Any]:
-        """Return the fields clients get: those of a bar, and how the price went."""
+    def body(self) -> bytes:
+        """Return the JSON object clients get: that of a bar, and how the price went."""
         fields = dict(self.bar.to_object())
         del fields["closed"], fields["revision"]
         how = change_of(self.bar)
         fields["percent"] = number(how[1] if how else None)
-        return fields
-
-    def body(self) -> bytes:
-        """Return the JSON object that clients get."""
-        return orjson.dumps(self.to_object())
+        return orjson.dumps(fields)

@@ -91,20 +91,6 @@ class MoversList:
             }
         )
 
-    @classmethod
-    def decode(cls, message: bytes) -> "MoversList":
-        """Decode what ``encode`` wrote. Raises ValueError.
-
-        Decimals come as floats: only to look at. Who passes a list on sends its bytes.
-        """
-        fields = orjson.loads(message)
-        try:
-            lists = {name: fields[name] for name in LISTS}
-            place = fields["start"], fields["end"], fields["instruments"]
-            return cls(fields["epoch"], fields["sequence"], *place, lists)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"movers {message[:200]!r}: {error!r}") from None
-
 
 def row(bar: Bar) -> Mapping[str, Any]:
     """Return a row of a list."""

@@ -6,10 +6,8 @@ with it: a sliding window of the exchange's clock. It is told once, when the log
 has passed the trade that completes it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import orjson
 
@@ -49,9 +47,9 @@ class Move:
             raise ValueError(f"move {line!r}: {error!r}") from None
         return cls(isin, int(start), int(end), int(seq), *prices)
 
-    def to_object(self) -> Mapping[str, Any]:
-        """Return the fields clients get."""
-        return {
+    def body(self) -> bytes:
+        """Return the JSON object that clients get."""
+        fields = {
             "isin": self.isin,
             "start": self.start_us,
             "end": self.end_us,
@@ -60,7 +58,4 @@ class Move:
             "to": number(self.after),
             "percent": number(change_percent(self.before, self.after)),
         }
-
-    def body(self) -> bytes:
-        """Return the JSON object that clients get."""
-        return orjson.dumps(self.to_object())
+        return orjson.dumps(fields)

@@ -77,16 +77,9 @@ def test_a_list_survives_redis() -> None:
     lists = {name: [row(bar)] for name in LISTS}
     message = MoversList("e", 3, 0, 300_000, 1, lists).encode()
     assert b'"change":0.5,"percent":16.6667' in message
-    decoded = MoversList.decode(message)
-    assert (decoded.sequence, decoded.end_ms, decoded.instruments) == (3, 300_000, 1)
-    assert decoded.lists["losers"][0]["isin"] == bar.isin
-
-
-@pytest.mark.parametrize("message", [b"", b"{}", b"[]", b'{"gainers":[]}'])
-def test_a_foreign_list_is_a_value_error(message: bytes) -> None:
-    """There is one kind of error."""
-    with pytest.raises(ValueError):  # noqa: PT011 - the contract is the type
-        MoversList.decode(message)
+    fields = orjson.loads(message)
+    assert (fields["sequence"], fields["end"], fields["instruments"]) == (3, 300_000, 1)
+    assert fields["losers"][0]["isin"] == bar.isin
 
 
 def test_a_burst_survives_redis() -> None:
