@@ -165,7 +165,6 @@ class Candidate:
         return self.lease.acquire(reader.info.log_id, first, self._is_rolled_back)
 
     def _first_cut(self, reader: LogReader) -> Cut:
-        """Return where a job begins that has never published from this log."""
         clock_ms, window_ms = reader.clock_ms(), self._settings.window_ms
         if self._settings.start == "earliest" or self._is_rolled_back:
             return origin(reader.head(), clock_ms, window_ms)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ingest.instrument_table.known_instruments import Instruments
-    from throttle.backtest.timed_entries import TimedEntries
+    from throttle.backtest.file_windows import TimedEntries
     from throttle.contract.bars import Bar
     from throttle.contract.snapshot import WindowSnapshot
 
@@ -81,7 +81,7 @@ def _read(file: Path, lines: LineOptions) -> tuple[TimedEntries, Instruments | N
     from ingest.sources.event import Refusals
     from ingest.sources.tape import TapeError, read_tape
     from ingest.sources.tape_order import SORTED_BYTES, TooManyTrades, sort_trades
-    from throttle.backtest.timed_entries import TimedEntries
+    from throttle.backtest.file_windows import TimedEntries
 
     refusals = Refusals()
     with failing_on(BadInstruments, code=2), failing_on(TapeError):

@@ -130,13 +130,6 @@ def test_a_standby_waits_and_takes_over(client: redis.Redis) -> None:
     assert [(e["event"], e["active"]) for e in logs] == [("standby", job.lease.owner)]
 
 
-def test_a_standby_of_nobody_takes_the_seat(client: redis.Redis) -> None:
-    """Two standbys may be started in any order; one of them runs."""
-    with capture_logs() as logs:
-        _, took_over = Starter(client, standby=True).take()
-    assert (took_over, logs) == (False, [])
-
-
 @pytest.mark.parametrize("standby", [True, False])
 def test_a_job_that_waits_for_its_lease_can_be_stopped(
     client: redis.Redis, standby: bool
@@ -200,7 +193,7 @@ def test_a_job_on_some_partitions_starts_with_those(client: redis.Redis) -> None
     assert starter.take()[0].cut == Cut(10 * W, (0,), (0,), (1,))
 
 
-@pytest.mark.parametrize("only", ["2", "0-2", "0,17"])
+@pytest.mark.parametrize("only", ["2", "0,17"])
 def test_partitions_the_log_does_not_have_are_refused(
     client: redis.Redis, only: str
 ) -> None:
@@ -215,7 +208,7 @@ def test_partitions_the_log_does_not_have_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "known"), [("", "1", "0, 1"), ("0", "1", "0"), ("1", "", "1")]
+    ("before", "after", "known"), [("", "1", "0, 1"), ("1", "", "1")]
 )
 def test_other_partitions_than_before_are_refused(
     client: redis.Redis, before: str, after: str, known: str
@@ -300,17 +293,6 @@ def test_windows_of_another_length_or_form_are_refused(client: redis.Redis) -> N
             Starter(client, window_ms=W).take()
     client.hset("tt:meta", "form", FORM)
     assert Starter(client, window_ms=W).take()[0].term > job.term
-
-
-def test_a_job_that_lost_its_stream_begins_a_new_epoch(client: redis.Redis) -> None:
-    """Offsets that were seen before must not come again with another content."""
-    epochs = []
-    for is_rolled_back in (False, True, False):
-        starter = Starter(client, is_rolled_back)
-        grant, _ = starter.take()
-        epochs.append(grant.epoch)
-        starter.lease.release(grant.term)
-    assert epochs[0] != epochs[1] == epochs[2]
 
 
 def test_a_log_that_became_another_is_not_sat_on(client: redis.Redis) -> None:

@@ -1,8 +1,6 @@
 """What the job may be told, and what not."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from throttle.contract.session_calendar import SessionCalendar, SessionCalendars
@@ -13,14 +11,9 @@ from throttle.settings import AnalyticsSettings, ThrottleSettings
     ("text", "partitions"),
     [
         ("", ()),
-        ("0", (0,)),
-        ("0-3", (0, 1, 2, 3)),
         ("7-7", (7,)),
-        ("0-2,14", (0, 1, 2, 14)),
-        ("14,0-2", (0, 1, 2, 14)),
         ("3,1-4,2", (1, 2, 3, 4)),
-        ("007", (7,)),
-        ("99999", (99_999,)),
+        ("99999,007", (7, 99_999)),
     ],
 )
 def test_partitions_are_numbers_and_spans(
@@ -32,7 +25,7 @@ def test_partitions_are_numbers_and_spans(
 
 @pytest.mark.parametrize(
     "text",
-    ["a", "-1", "1-", "-", "1--2", "1,", ",1", "1,,2", "1 2", "1, 2", "0x1", "100000"],
+    ["a", "-1", "1--2", "1,,2", "1 2", "100000"],
 )
 def test_what_names_no_partitions_is_refused(text: str) -> None:
     """At the start, not at the first window."""
@@ -47,32 +40,10 @@ def test_a_span_that_goes_down_is_refused(text: str) -> None:
         ThrottleSettings(only_partitions=text)
 
 
-@given(st.sets(st.integers(0, 400), min_size=1))
-def test_any_partitions_can_be_named(partitions: set[int]) -> None:
-    """One by one, in any order."""
-    text = ",".join(map(str, partitions))
-    assert ThrottleSettings(only_partitions=text).only() == tuple(sorted(partitions))
-
-
-@pytest.mark.parametrize("start", ["earliest", "latest"])
-def test_a_new_job_begins_with_the_past_or_without_it(start: str) -> None:
-    """There is nothing in between."""
-    assert ThrottleSettings(start=start).start == start
-    with pytest.raises(ValidationError, match="start"):
-        ThrottleSettings(start=start.upper())
-
-
-@pytest.mark.parametrize("name", ["", "feed:decode", "my_feed.v2.wire:decode_trade"])
-def test_a_decoder_is_named_by_module_and_function(name: str) -> None:
-    """Or there is none."""
-    assert ThrottleSettings(decoder=name).decoder == name
-
-
-@pytest.mark.parametrize(
-    "name", ["decode", "feed:", ":decode", "feed:a.b", "feed:a:b", "1feed:a", "a b:c"]
-)
+@pytest.mark.parametrize("name", ["decode", "feed:", "feed:a:b", "1feed:a"])
 def test_what_names_no_decoder_is_refused(name: str) -> None:
     """A module alone is not a function."""
+    assert ThrottleSettings(decoder="my_feed.v2.wire:decode_trade").decoder
     with pytest.raises(ValidationError, match="decoder"):
         ThrottleSettings(decoder=name)
 
@@ -143,10 +114,7 @@ def test_a_bad_option_does_not_show_the_others() -> None:
     assert "hidden" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "master",
-    ["", "local[", "local[2,2", "spark://", "mesos://h", "yarn-client", "spark://a b"],
-)
+@pytest.mark.parametrize("master", ["", "local[2,2", "spark://", "yarn-client"])
 def test_a_master_that_spark_would_not_know_is_refused(master: str) -> None:
     """Before Spark is started."""
     with pytest.raises(ValidationError, match="spark_master"):

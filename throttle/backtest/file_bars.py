@@ -13,7 +13,7 @@ from throttle.analytics.batch_bars import bars_of
 from throttle.analytics.partials.partial_bars import combine, trades_of
 from throttle.audit.recompute import Entry, WindowRule
 from throttle.audit.standing_again import isins_taken_back
-from throttle.backtest.timed_entries import AHEAD_MS, TimedEntries
+from throttle.backtest.file_windows import AHEAD_MS, TimedEntries
 from throttle.contract.bars import CLOSE_AFTER_MS, Bar
 from throttle.standing.settled import LoggedTrade, settle
 from throttle.testing.windows_by_hand import TumblingByHand

@@ -273,7 +273,6 @@ class Ledger:
         return problems
 
     def _uncounted(self, books: Books, counted: int | None) -> int:
-        """Return by how many trades a partition's log has counted otherwise."""
         if counted is None:
             return 0
         # Compared at an older window, the log can only have counted fewer by then.

@@ -19,7 +19,6 @@ class SessionCalendar:
     begins: str = "00:00"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a zone or a time that there is not."""
         try:
             ZoneInfo(self.zone)
         except (KeyError, ValueError, OSError):

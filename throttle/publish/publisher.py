@@ -342,7 +342,6 @@ def _encode_rows(
 
 
 def _fields(batch: Batch) -> list[str]:
-    """Return the fields of the groups that the instrument table names."""
     instruments = batch.instruments.instruments
     if not instruments.version:
         return []

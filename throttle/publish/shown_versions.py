@@ -98,7 +98,6 @@ class ShownVersions:
         self._newest |= self._in_batch
 
     def _ask_for(self, batch: Batch) -> None:
-        """Look up the instruments that were in no batch yet."""
         isins = {isin for window in batch.windows for isin in window.rows}
         unknown = sorted(isins - self._newest.keys())
         for begin in range(0, len(unknown), _ASKED_AT_ONCE):

@@ -13,7 +13,6 @@ class EntryBudget:
     """What is left of a minute's entries; it fills up as time goes by."""
 
     def __init__(self) -> None:
-        """Begin with a minute's."""
         self._left = float(MOST_ENTRIES)
         self._filled_s = time.monotonic()
 

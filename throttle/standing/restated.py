@@ -2,16 +2,23 @@
 
 With the batch's last window an instrument shows its newest trade that stands. That may
 be of a window long before; the trade that the row would have shown is superseded then.
+
+Of a day volume, value and number are what is left. High, low and open are asked of the
+day's trades that stand, where a trade that was taken back could have made them: those
+are all there as soon as they are as many as the day has. Where the log does not hold
+them all, or there are too many, high, low and open stay.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
 
 from ingest.series import is_series
+from throttle.contract.day_so_far import DaySoFar
+from throttle.contract.group import decimal_text, units
 from throttle.contract.ledger import NOTHING, Turnover
-from throttle.contract.row_sums import Amounts
+from throttle.contract.row_sums import Amounts, RowSums
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import NO_VERSION, REVISION_CHARS
 from throttle.standing.look_back import LookBack
@@ -23,6 +30,7 @@ from throttle.window.batch import (
     PartitionCount,
     with_sums_of_rows,
 )
+from throttle.window.traded import FirstTrade
 
 NO_TRADES = b"0,0,0,,"
 """What a row says that stands for no trade, in full."""
@@ -42,6 +50,8 @@ class Restated:
     gone: frozenset[bytes]
     is_own: bool
 
+
+_NO_AMOUNTS = Amounts(0, 0, None, None)
 
 NOTHING_RESTATED: Mapping[str, Restated] = {}
 
@@ -118,6 +128,58 @@ def restate(
     return replace(batch, windows=windows, counts=counted, sums=sums), restated
 
 
+def day_without(
+    day: DaySoFar, of_it: Restated, window_ms: int
+) -> tuple[DaySoFar, bool]:
+    """Return the day of an instrument, which has all trades of the batch, without those
+    that it takes back; and whether one of them may have made its range or open.
+    """
+    gone = [one for one in of_it.taken_back if _is_since(day.start_ms, one, window_ms)]
+    amounts = day.sums.amounts
+    if amounts is None or not gone:
+        return day, False
+    less = reduce(Amounts.fold, (one.amounts for one in gone))
+    left = amounts._replace(
+        volume=amounts.volume - less.volume, value=amounts.value - less.value
+    )
+    is_edge = less.high == amounts.high or less.low == amounts.low
+    may_differ = (less.high is not None and is_edge) or day.first in {
+        one.version for one in gone
+    }
+    return day._replace(sums=RowSums(day.sums.trades - len(gone), left)), may_differ
+
+
+def day_of_trades(isin: str, day: DaySoFar, look: LookBack, window_ms: int) -> DaySoFar:
+    """Return a day with the range and the open of its trades that stand.
+
+    Raises what reading the log raises.
+    """
+    while True:
+        standing = [
+            one
+            for one in look.settled(isin).standing
+            if _is_since(day.start_ms, one, window_ms)
+        ]
+        if len(standing) >= day.sums.trades or not look.extend():
+            break
+    return day if len(standing) != day.sums.trades else _of_trades(day, standing)
+
+
+def _is_since(start_ms: int, one: LoggedTrade, window_ms: int) -> bool:
+    return one.append_ms - one.append_ms % window_ms >= start_ms
+
+
+def _of_trades(day: DaySoFar, standing: Sequence[LoggedTrade]) -> DaySoFar:
+    every = reduce(Amounts.fold, (one.amounts for one in standing), _NO_AMOUNTS)
+    of_last = (one for one in standing if one.trade.updates.last)
+    firsts = (
+        FirstTrade(one.version, decimal_text(units(one.trade.price))) for one in of_last
+    )
+    first = min(firsts, key=lambda one: one.order, default=None)
+    opened = (b"", b"") if first is None else first
+    return DaySoFar(day.start_ms, RowSums(len(standing), every), *opened)
+
+
 def _is_of(batch: Batch, entry: LoggedTrade) -> bool:
     p = entry.partition
     return batch.start.position(p) < entry.position <= batch.end.position(p)
@@ -133,7 +195,6 @@ def _is_of_last_window(batch: Batch, entry: LoggedTrade) -> bool:
 def _row_of(
     isin: str, newest: LoggedTrade | None, placed: tuple[int, Row] | None
 ) -> Row:
-    """Return the row that shows the newest trade that stands, none if none does."""
     version = NO_VERSION if newest is None else newest.version
     if placed is None:
         sums = NO_TRADES

@@ -89,7 +89,6 @@ class SearchedLog:
         check: Callable[[int, Chunk, int], pa.Table],
         most_bytes: int = 0,
     ) -> None:
-        """Begin with nothing."""
         self.open = open_log
         self._check = check
         self._most_bytes = most_bytes
@@ -168,7 +167,6 @@ class SearchedLog:
             pieces[at : at + 2] = [pieces[at].joined(pieces[at + 1])]
 
     def _forget(self) -> None:
-        """Forget the oldest pieces, as long as it is too much."""
         every = sorted(
             (piece.newest_ms, partition, piece.entries.nbytes)
             for partition, pieces in self._pieces.items()
@@ -191,7 +189,6 @@ class _Piece(NamedTuple):
 
     @property
     def newest_ms(self) -> int:
-        """When its newest entry was appended, 0 if it has none."""
         newest: int | None = pc.max(self.entries["append_ms"]).as_py()
         return newest or 0
 
@@ -223,7 +220,6 @@ class _Piece(NamedTuple):
         return self.upto == later.after and is_worth_it
 
     def joined(self, later: "_Piece") -> "_Piece":
-        """Return it and the one that follows as one."""
         entries = pa.concat_tables([self.entries, later.entries]).combine_chunks()
         return _Piece(self.after, later.upto, entries)
 

@@ -7,8 +7,13 @@ from throttle.contract.cut import Cut
 from throttle.contract.day_so_far import DaySoFar
 from throttle.standing.entry_budget import EntryBudget
 from throttle.standing.look_back import EntryRules, LookBack
-from throttle.standing.restated import Restated, restate, settle_batch
-from throttle.standing.restated_day import day_of_trades, day_without
+from throttle.standing.restated import (
+    Restated,
+    day_of_trades,
+    day_without,
+    restate,
+    settle_batch,
+)
 from throttle.standing.searched_log import MOST_BYTES, SearchedLog
 from throttle.window.batch import Batch
 
@@ -24,7 +29,6 @@ class KeptLooks:
     """
 
     def __init__(self, rules: EntryRules, log: SearchedLog) -> None:
-        """Take how the log is read; begin with nothing."""
         self._rules = rules
         self._log = log
         self._looks: dict[str, LookBack] = {}
@@ -113,7 +117,6 @@ class TakingBack:
     """
 
     def __init__(self, rules: EntryRules) -> None:
-        """Take how the log is read."""
         self._rules = rules
         self._budget = EntryBudget()
         self._log = rules.searched_log(MOST_BYTES)

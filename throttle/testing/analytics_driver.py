@@ -43,7 +43,7 @@ from throttle.contract.session_calendar import SessionCalendars
 from throttle.contract.tally import BatchNote, QueryTally
 from throttle.settings import AnalyticsSettings
 from throttle.spark.options import log_options
-from throttle.standing.look_back import EntryRules
+from throttle.spark.task_log import entry_rules
 from throttle.testing.driver import START_MS, TradesByHand
 from throttle.testing.windows_by_hand import (
     KeptByHand,
@@ -51,7 +51,6 @@ from throttle.testing.windows_by_hand import (
     TumblingByHand,
     WindowsByHand,
 )
-from throttle.window.series_rows import find_series
 
 _WINDOWS: Mapping[str, Callable[[AnalyticsSettings], WindowsByHand]] = {
     "bars": lambda settings: TumblingByHand(settings.bars_ms),
@@ -143,7 +142,6 @@ class _MemoryLog:
         self._payloads: dict[int, list[bytes]] = defaultdict(list)
 
     def append(self, partition: int, append_ms: int, payload: bytes) -> int:
-        """Append an entry; return its position."""
         times = self._append_ms[partition]
         if times and append_ms < times[-1]:
             raise ValueError(f"partition {partition} has a later entry")
@@ -152,14 +150,12 @@ class _MemoryLog:
         return len(times)
 
     def head(self) -> Head:
-        """Return where the log begins."""
         partitions = tuple(range(self.info.partitions))
         firsts = (times[0] for times in self._append_ms.values() if times)
         nowhere = (0,) * len(partitions)
         return Head(min(firsts, default=None), partitions, nowhere, nowhere)
 
     def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:
-        """Return where the log ends before a boundary, once that has passed."""
         asked = tuple(partitions) or tuple(range(self.info.partitions))
         ends = tuple(bisect_left(self._append_ms[p], before_ms) for p in asked)
         return Tail(before_ms, asked, ends, ends)
@@ -167,12 +163,10 @@ class _MemoryLog:
     def positions_at(
         self, time_ms: int, partitions: Sequence[int] = ()
     ) -> Mapping[int, int]:
-        """Return where the log ends before a time."""
         tail = self.tail(time_ms, partitions)
         return dict(zip(tail.partitions, tail.positions, strict=True))
 
     def read(self, ranges: Ranges) -> Generator[tuple[int, Chunk]]:
-        """Yield the entries of some ranges."""
         for p, (after, upto) in ranges.items():
             after = max(after, 0)
             yield (
@@ -200,15 +194,7 @@ class _Query:
         rule = product.rule(settings)
         options = log_options(settings, log.info)
         self._options = PartialOptions.create(options, rule, settings.start)
-        self._rules = EntryRules(
-            lambda: log,
-            options.window_ms,
-            options.max_ahead_ms,
-            options.max_entry_bytes,
-            options.decoder,
-            is_scattered=False,
-            series=find_series(options.series, options.sessions),
-        )
+        self._rules = entry_rules(options)._replace(open_log=lambda: log)
         self._windows = _WINDOWS[product.name](settings)
         nowhere = (0,) * log.info.partitions
         self._cut = Cut(rule.boundary_ms(start_ms), nowhere, nowhere)
@@ -233,7 +219,6 @@ class _Query:
         self._sink.publisher.set_result(self.published)
 
     def run(self, clock_ms: int) -> None:
-        """Publish every batch that has ended by the clock."""
         rule, most = self._options.rule, self._options.log.max_windows
         while True:
             end_ms = next_end(self._cut.end_ms, clock_ms, rule.batch_ms, most)
@@ -270,7 +255,6 @@ class _Published:
         *,
         takes_up: bool = False,
     ) -> bool:
-        """Keep a message, and the bars and days that are in it."""
         place = b'"epoch":"driver","sequence":%d' % (len(self.messages) + 1)
         message = changes.begin + place + changes.rest
         self.messages.append(message)
@@ -283,7 +267,6 @@ class _Published:
         return True
 
     def board(self) -> BarBoard:
-        """Return the open bars, the newest ones, and days."""
         return BarBoard(
             SessionCalendars.create(*self._settings.calendars()),
             self._clock_ms,
@@ -293,11 +276,9 @@ class _Published:
         )
 
     def look_up(self, places: Sequence[Place]) -> Mapping[Place, Bar]:
-        """Return the bars at some places, where there are any."""
         return {place: self.bars[place] for place in places if place in self.bars}
 
     def within(self, days: Mapping[str, Bar]) -> Mapping[str, Sequence[Bar]]:
-        """Return the bars within a longer one of each instrument, in any order."""
         return {
             isin: [
                 bar

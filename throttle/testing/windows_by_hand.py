@@ -58,14 +58,12 @@ class TumblingByHand(WindowsByHand):
         self._length = pa.scalar(length_ms, pa.int64())
 
     def windows(self, partials: pa.Table, clock_ms: int) -> pa.Table:
-        """Return the bars that have changed."""
         self.kept = combine([self.kept, partials])
         changed = set(_places(partials))
         mask = pa.array([place in changed for place in _places(self.kept)], pa.bool_())
         return self.shown(self.kept.filter(mask))
 
     def shown(self, partials: pa.Table) -> pa.Table:
-        """Return partial bars as bars."""
         starts = pc.divide(partials["at"].cast(pa.int64()), US_PER_MS)
         return _bars(partials, starts, pc.add(starts, self._length))
 
@@ -78,7 +76,6 @@ class SessionsByHand(WindowsByHand):
         self._gap_us, self._least_trades = gap_ms * 1_000, least_trades
 
     def windows(self, partials: pa.Table, clock_ms: int) -> pa.Table:
-        """Return the bursts that have ended by the clock."""
         rows = pa.concat_tables([self.kept, partials])
         rows = rows.sort_by([("isin", "ascending"), ("first_time", "ascending")])
         columns = (
@@ -100,7 +97,6 @@ class SessionsByHand(WindowsByHand):
         return self.shown(rows.filter(pc.and_(has_ended, is_burst)))
 
     def shown(self, partials: pa.Table) -> pa.Table:
-        """Return partial bars as bars from their first to their last trade."""
         ends = (pc.divide(partials[n], US_PER_MS) for n in ("first_time", "last_time"))
         return _bars(partials, *ends)
 
@@ -109,12 +105,10 @@ class KeptByHand(WindowsByHand):
     """The trades of a batch; all are kept (``kept_trades.py``)."""
 
     def windows(self, partials: pa.Table, clock_ms: int) -> pa.Table:
-        """Return the trades of a batch."""
         self.kept = pa.concat_tables([self.kept, partials])
         return self.shown(partials)
 
     def shown(self, partials: pa.Table) -> pa.Table:
-        """Return partial bars of one trade as trades."""
         names = ("open_time", "open_seq", "open_position", "open", "isin", "note")
         return partials.select(names).rename_columns(
             ["time", "seq", "position", "price", "isin", "note"]
@@ -122,7 +116,6 @@ class KeptByHand(WindowsByHand):
 
 
 def _wide(partials: pa.Table) -> pa.Table:
-    """Return partial bars of Spark's types as ``combine`` takes them."""
     columns = {name: partials[name] for name in ARROW_SCHEMA.names}
     return pa.table({**columns, **{name: columns[name].cast(_WIDE) for name in _SUMS}})
 

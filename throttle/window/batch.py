@@ -26,8 +26,7 @@ from throttle.window.control_rows import decode_cuts, decode_read
 from throttle.window.fold_rows import (
     END,
     OddAmounts,
-    sums_by_instrument,
-    sums_by_window,
+    folded_sums,
     with_ends,
 )
 from throttle.window.group_rows import GroupRows
@@ -70,17 +69,12 @@ class BatchWindow:
         Each has the sums of all.
         """
         other = self.rows.get(row.isin)
-        if other is None:
-            self.rows[row.isin] = (partition, row)
-            return
         # Of one version in two partitions the greater partition's, the same each time.
-        self.rows[row.isin] = max((partition, row), other, key=_version_and_partition)
+        if other is None or (row.version, partition) > (other[1].version, other[0]):
+            self.rows[row.isin] = (partition, row)
 
     def offer_not_last(self, partition: int, row: Row) -> None:
-        """Add a row without a trade of its own, if the instrument has no other one.
-
-        Of several in two partitions the greater partition's stays.
-        """
+        """Add a row without a trade of its own, if the instrument has no other one."""
         other = self.rows.get(row.isin)
         if other is None or (other[1].version == row.version and partition > other[0]):
             self.rows[row.isin] = (partition, row)
@@ -88,11 +82,6 @@ class BatchWindow:
     def of_partition(self, partition: int) -> list[Row]:
         """Return the rows whose trade stood in a partition."""
         return [row for p, row in self.rows.values() if p == partition]
-
-
-def _version_and_partition(placed: tuple[int, Row]) -> tuple[bytes, int]:
-    partition, row = placed
-    return row.version, partition
 
 
 @dataclass(slots=True)
@@ -199,8 +188,8 @@ def assemble(
     trades, not_last = with_ends(trades), with_ends(not_last)
     every = pa.concat_tables([trades, not_last]) if len(not_last) else trades
     bodies = row_bodies(trades["latest.payload"])
-    to_fold = every, odd, not_last if len(not_last) else None
-    sums = sums_by_window(*to_fold)
+    to_fold = odd, not_last if len(not_last) else None
+    sums = folded_sums(every, (END, "key"), *to_fold)
     are_newest = _add_trades(trades, bodies, windows, counts, sums)
     names = (END, "partition", "trades", "key")
     for end_ms, partition, number, isin in records(not_last, names):
@@ -215,7 +204,10 @@ def assemble(
         _count_unknown(every.filter(_are_instruments(every)), counts)
         groups = _groups(every, instruments, bodies, are_newest, odd, list(windows))
     parts = list(windows.values()), list(counts.values()), letters
-    together = sums_by_instrument(*to_fold) if len(windows) > 1 else {}
+    together: dict[str, bytes] = {}
+    if len(windows) > 1:
+        of_all_windows = folded_sums(every, ("key",), *to_fold)
+        together = {isin: of_it for (isin,), of_it in of_all_windows.items()}
     firsts = {name: every[f"first.{name}"] for name in FIRST}
     folded = {name: every[name] for name in (END, "key", *FOLDED)}
     traded = BatchTrades(pa.table({**folded, **firsts}), odd)
@@ -257,7 +249,7 @@ def _groups(
         of_trades = zip(bodies, are_newest, are_instruments.to_pylist(), strict=False)
         own = [(body, is_newest) for body, is_newest, is_one in of_trades if is_one]
         bodies, are_newest = [body for body, _ in own], [newest for _, newest in own]
-        odd = [amounts for amounts in odd if not is_series(amounts.isin)]
+        odd = [amounts for amounts in odd if not is_series(amounts.key)]
         every = every.filter(are_instruments)
     return GroupRows(every, instruments, bodies, are_newest, odd, ends_ms)
 
@@ -276,7 +268,6 @@ def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
 
 
 def _taking_back(others: pa.Table) -> dict[str, frozenset[int]]:
-    """Return the instruments some of whose trades are taken back, by partitions."""
     rows = others.filter(pc.starts_with(others["key"], CANCEL_PREFIX))
     partitions: dict[str, frozenset[int]] = {}
     for key, p in records(rows, ("key", "partition")):
@@ -350,7 +341,6 @@ def _account_turnover(
     *,
     has_not_last: bool,
 ) -> None:
-    """Say of each partition what its trades come to, by what became of them."""
     of_all = turnover.of_all(table, "latest.payload")
     not_last: ByPartition = {}
     if has_not_last:

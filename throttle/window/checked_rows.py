@@ -64,12 +64,10 @@ def trade_rows(
 ) -> pa.Table:
     """Check a chunk; return one row per entry (``ARROW_SCHEMA``), in no stated order.
 
-    A trade has a further row for each of the ``series`` that it is in.
-
-    A trade's payload is in the order of ``Trade.to_wire``, a refused one's as it came.
-
-    If a ``decoder`` finds several trades in an entry, it has a row for each instrument
-    (with ``every_trade``, for each of them), and for each trade that is refused.
+    A trade has a further row for each of the ``series`` that it is in. Its payload is
+    in the order of ``Trade.to_wire``, a refused one's as it came. If a ``decoder``
+    finds several trades in an entry, it has a row for each instrument (with
+    ``every_trade``, for each of them), and for each trade that is refused.
 
     ``partition`` is that of all its entries, or an array with the one of each. The
     chunk stands between two cuts, at ``start_ms`` and ``end_ms``: what is stamped

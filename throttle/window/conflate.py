@@ -1,14 +1,10 @@
 """The transform: each instrument's latest trade in each window, with its master data.
 
-Stateless: a batch holds whole windows, so nothing is carried from one to the next.
-The source combines what it reads before (``combine.py``), as a map-side
-combine does. Of a large backlog that leaves many rows of an instrument in a window, one
-for each piece that was read, and Spark groups them. Of a live window, or of a small
-backlog, it leaves one or a few, and ``batch.assemble`` adds those up.
-
-The instrument table is joined as a broadcast: a copy of it goes to every task, so
-trades stay where they are. Spark builds it before it starts the tasks, while the window
-is open.
+Stateless: a batch holds whole windows. The source combines what it reads before
+(``combine.py``). Of a large backlog that leaves many rows of an instrument in a window,
+one for each piece that was read, and Spark groups them. Of a live window, or a small
+backlog, it leaves a few, and ``batch.assemble`` adds those up. The instrument table is
+joined as a broadcast, which Spark builds while the window is open.
 """
 
 from collections.abc import Callable
@@ -22,10 +18,8 @@ from throttle.window.row_schema import FIRST, FOLDED
 LATEST = (*ORDER, "payload", "reason", "error")
 """What is kept of an instrument's latest trade: the columns that decide, then more.
 
-Spark compares a struct column by column. A position is unique in its partition, so
-what follows it never decides.
+A position is unique in its partition, so what follows it never decides.
 """
-
 
 _FOLDS = {"sum": F.sum, "max": F.max, "min": F.min}
 
@@ -38,23 +32,17 @@ def create_conflate(
     It needs the columns ``append_time``, ``key``, ``partition``, and those of
     ``FOLDED``, ``FIRST`` and ``LATEST`` (``row_schema.SCHEMA``). It returns ``window``
     (a struct of start and end), ``key``, ``partition``, ``latest`` (a struct of
-    ``LATEST``), ``first`` (one of ``FIRST``) and the folded columns. They stay structs
-    here: another step would cost 10 ms a batch, in Arrow it is free. The second
+    ``LATEST``), ``first`` (one of ``FIRST``) and the folded columns. The second
     argument says that the batch has few trades: its rows are not grouped again, which
-    would cost 14 ms after the end of a live window, and a quarter of the time that a
-    backlog of 30 takes. Where it is wrong, what is published is the same. The third one
-    is the instrument table (``InstrumentColumns.places``), to be broadcast; with it
-    rows have the column ``place``, too.
+    would cost 14 ms after the end of a live window. Where it is wrong, what is
+    published is the same. The third one is the instrument table
+    (``InstrumentColumns.places``); with it rows have the column ``place``, too.
     """
     # Built once: every column object is a round trip to the JVM.
     window = F.window("append_time", f"{window_ms} milliseconds").alias("window")
     row, trade = F.struct(*LATEST), F.struct(*FIRST)
     as_it_is: tuple[Column | str, ...] = (
-        window,
-        "key",
-        "partition",
-        row.alias("latest"),
-        trade.alias("first"),
+        *(window, "key", "partition", row.alias("latest"), trade.alias("first")),
         *FOLDED,
     )
     latest = F.max(row).alias("latest")

@@ -21,7 +21,7 @@ class OddAmounts(NamedTuple):
     """The amounts of some trades of an instrument in a window that are in no column."""
 
     end_ms: int
-    isin: str
+    key: str
     amounts: Amounts
 
 
@@ -31,35 +31,20 @@ def with_ends(rows: pa.Table) -> pa.Table:
     return rows.append_column(END, ends_ms)
 
 
-def sums_by_window(
-    trades: pa.Table, odd: Iterable[OddAmounts], in_full: pa.Table | None = None
-) -> dict[tuple[int, str], bytes]:
+def folded_sums(
+    trades: pa.Table,
+    by: tuple[str, ...],
+    odd: Iterable[OddAmounts],
+    in_full: pa.Table | None = None,
+) -> dict[Any, bytes]:
     """Return the sums of each window and instrument whose trades one row cannot show.
 
     There are several, or the one does not count for everything, or a trade of
-    ``in_full`` is among them. ``trades`` has the columns ``end_ms``, ``key`` (the ISIN)
-    and those of ``FOLDED``, ``in_full`` the first two; sums are those of
-    ``row_sums.py``.
+    ``in_full`` is among them. ``by`` is ``(END, "key")``, or ``("key",)`` for all
+    windows together; results are under such tuples, as ``row_sums.py`` has them.
+    ``trades`` has these columns (``key`` is the ISIN) and those of ``FOLDED``,
+    ``in_full`` these.
     """
-    of_odd = (((one.end_ms, one.isin), one.amounts) for one in odd)
-    return _folded(trades, (END, "key"), of_odd, in_full)
-
-
-def sums_by_instrument(
-    trades: pa.Table, odd: Iterable[OddAmounts], in_full: pa.Table | None = None
-) -> dict[str, bytes]:
-    """Return the same of each instrument, all windows together."""
-    of_odd = (((one.isin,), one.amounts) for one in odd)
-    folded = _folded(trades, ("key",), of_odd, in_full)
-    return {isin: sums for (isin,), sums in folded.items()}
-
-
-def _folded(
-    trades: pa.Table,
-    by: tuple[str, ...],
-    odd: Iterable[tuple[tuple[Any, ...], Amounts]],
-    in_full: pa.Table | None,
-) -> dict[Any, bytes]:
     groups = trades.group_by(list(by), use_threads=False).aggregate([*FOLDED.items()])
     needs = _needs_sums(groups)
     if in_full is not None:
@@ -71,9 +56,10 @@ def _folded(
     places = list(zip(*(several[name].to_pylist() for name in by), strict=True))
     sums = dict(zip(places, encoded.cast(pa.binary()).to_pylist(), strict=True))
     amounts: dict[Any, Amounts] = {}
-    for place, of_some in odd:
+    for one in odd:
+        place = tuple(getattr(one, name) for name in by)
         before = amounts.get(place)
-        amounts[place] = of_some if before is None else of_some.fold(before)
+        amounts[place] = one.amounts if before is None else one.amounts.fold(before)
     numbers = {place: number for number, place in enumerate(places)} if amounts else {}
     for place, exact in amounts.items():
         row = numbers.get(place)

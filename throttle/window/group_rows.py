@@ -118,7 +118,7 @@ class GroupRows:
             newest = pc.and_(table["instruments"], is_news)
             table = with_columns(table, {"instruments": newest})
             table = table.filter([place not in unshown for place in places])
-            odd = [one for one in odd if (one.end_ms, one.isin) not in unshown]
+            odd = [one for one in odd if one[:2] not in unshown]
         figures = self._figures(table, odd)
         of_windows = [_encode(figures[end_ms], end_ms) for end_ms in self._ends_ms]
         if len(self._ends_ms) == 1:
@@ -157,7 +157,6 @@ class GroupRows:
         table: pa.Table,
         odd: Sequence[OddAmounts],
     ) -> None:
-        """Add what is in no column."""
         if not odd and not self._large:
             return
         columns = ("place", "window", "key", "market", "sector", "instruments")

@@ -9,10 +9,8 @@ a trade that does not count for the last price (key = ``NOT_LAST_PREFIX`` and it
 an entry that takes a trade back (key = ``CANCEL_PREFIX`` and its ISIN, reason =
 ``CANCELLED``; a trade that corrects another one has such a row beside its own, without
 trades), and three that a task says of itself (``control_rows.py``). ``trades`` says for
-how many trades a row stands, ``trade_sums.FOLDS`` what their sizes, and price times
-size, come to, and their highest and lowest price, ``FIRST`` which of them is the first
-one, and its price. All go through one aggregation, so nothing is
-counted in a second pass.
+how many trades a row stands, ``trade_sums.FOLDS`` what they come to, ``FIRST`` which of
+them is the first one. All go through one aggregation: nothing is counted in a second.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -37,7 +37,7 @@ class BatchTrades:
         """
         # Without the payloads, which would be kept for as long.
         self._rows = rows.select([END, "key", *FOLDED, *FIRST])
-        self._odd = pa.array({one.isin for one in odd}, pa.string())
+        self._odd = pa.array({one.key for one in odd}, pa.string())
 
     def by_instrument(self) -> pa.Table:
         """Return a row for each instrument whose trades are all in columns.

@@ -217,7 +217,6 @@ def check(
 def _timely(
     trade: Trade, append_ms: int, cuts_ms: tuple[int, int], max_ahead_ms: int
 ) -> Trade | InvalidTrade:
-    """Return a trade, or why it is refused if it is too far ahead."""
     after_ms, before_ms = cuts_ms
     cuts_us = after_ms * 1000, before_ms * 1000
     try:

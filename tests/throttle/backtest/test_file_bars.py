@@ -9,7 +9,7 @@ from tests.throttle.analytics.analytics_rig import fields_of
 from tests.throttle.analytics.bar_entries import TAKING_ENTRIES, trade_of
 from tests.throttle.analytics.bar_oracle import Entry, Rules
 from throttle.backtest.file_bars import bars_of_log
-from throttle.backtest.timed_entries import TimedEntries
+from throttle.backtest.file_windows import TimedEntries
 
 NOW_US = 1_773_964_800_000_000
 

@@ -11,8 +11,7 @@ from tests.examples import many
 from tests.logged import logged_in_redis
 from tests.throttle.standing.test_any_log import Step, append, tapes
 from tests.throttle.testing.tapes import W, is_one_server
-from throttle.backtest.file_windows import windows_of
-from throttle.backtest.timed_entries import TimedEntries
+from throttle.backtest.file_windows import TimedEntries, windows_of
 from throttle.contract.snapshot import Row
 from throttle.testing.driver import START_MS, ThrottleDriver
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from throttle.contract.cut import Cut
-from throttle.contract.ledger import BatchEntry, Books, Ledger, add_up
+from throttle.contract.ledger import BatchEntry, Books, Ledger
 
 SINCE = Cut(2_000, (0, 0), (10, 0))
 UPTO = Cut(8_000, (77, 88), (20, 4))
@@ -94,11 +94,6 @@ def test_a_partition_that_was_added_has_books_from_then_on() -> None:
     assert (found.since.partitions, found.upto.partitions) == ((0,), (0, 1))
     assert len(found.partitions) == len(found.log) == 2
     assert found.problems() == []
-
-
-def test_a_ledger_that_balances_has_no_problems() -> None:
-    """Books that are right are said to be right."""
-    assert ledger().problems() == []
 
 
 def test_no_ledger_yet_is_none() -> None:
@@ -219,8 +214,3 @@ def test_a_batch_nobody_would_have_written_is_refused(broken: dict[str, Any]) ->
     """The entry is named."""
     with pytest.raises(ValueError, match="batch b'15-0'"):
         BatchEntry.decode(b"15-0", batch_fields(**broken))
-
-
-def test_no_books_add_up_to_nothing() -> None:
-    """The sum over no partition is empty books."""
-    assert add_up([]) == Books()

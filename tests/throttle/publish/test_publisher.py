@@ -184,13 +184,6 @@ def test_what_another_job_has_shown_is_restated(client: redis.Redis) -> None:
     assert read_snapshots(client)[-1].rows == (restated,)
 
 
-def test_an_equal_version_with_a_later_position_is_newer(job: Job) -> None:
-    """Feeds with whole-second stamps: the log's order breaks the tie."""
-    job.publish([make_row(A, 5, "55")])
-    later = Row(A, encode_version(5, 1, 2), b"1", b"{}")
-    assert job.publish([later]).rows == 1
-
-
 def test_several_windows_make_one_message_and_an_entry_each(
     client: redis.Redis, job: Job, messages: Drain
 ) -> None:
@@ -399,16 +392,6 @@ def test_what_is_not_published_leaves_no_dead_letters(
     assert not client.exists(f"{KEYS.dead('job')}:0")
 
 
-def test_two_jobs_share_one_numbering(client: redis.Redis, job: Job) -> None:
-    """Each job has its own progress; the stream's offsets have no holes."""
-    other = Job(client, "other")
-    job.publish([make_row(A, 1)])
-    other.publish([make_row(B, 1)])
-    job.publish([make_row(A, 2)])
-    assert [s.offset for s in read_snapshots(client)] == [1, 2, 3]
-    assert len({s.epoch for s in read_snapshots(client)}) == 1
-
-
 def test_an_older_term_publishes_nothing(client: redis.Redis, job: Job) -> None:
     """However late a message of the former holder arrives, it is refused."""
     job.publish([make_row(A, 1)])
@@ -544,17 +527,6 @@ def test_the_books_say_what_became_of_every_trade(client: redis.Redis) -> None:
     )
 
 
-def test_the_books_go_on_across_terms(client: redis.Redis, job: Job) -> None:
-    """They are the job's, not a run's."""
-    job.publish([make_row(A, 1, trades=2)])
-    terms = [job.term]
-    job.start()
-    terms.append(job.term)
-    job.publish([make_row(A, 2, trades=3)])
-    assert ledger_of(client).total == Books(5, 2, 3, 0, {})
-    assert [batch.term for batch in batches_of(client)] == terms
-
-
 def test_the_log_s_own_count_is_compared(client: redis.Redis) -> None:
     """A trade that is in the log and was not read shows, at once and from then on."""
     job = Job(client, partitions=2)
@@ -664,14 +636,6 @@ def test_a_job_may_read_some_partitions_alone(client: redis.Redis) -> None:
     assert batch.partitions == ledger.partitions
     assert client.xlen(f"{KEYS.dead('job')}:12") == 1
     assert not client.exists(f"{KEYS.dead('job')}:0", f"{KEYS.dead('job')}:1")
-
-
-def test_a_problem_names_the_partition_by_its_number(client: redis.Redis) -> None:
-    """Not by its place among those that the job reads."""
-    job = Job(client, partitions=(1, 12))
-    assert job.publish([(12, make_row(A, 1))], log_counts=(0, 3)).off_by == 2
-    [problem] = ledger_of(client).problems()
-    assert problem.startswith("partition 12: the log counted 3 trades")
 
 
 def test_jobs_share_the_partitions_of_a_log(client: redis.Redis) -> None:

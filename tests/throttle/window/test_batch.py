@@ -64,22 +64,6 @@ def row_of(payload: bytes, position: int, sums: bytes = ONE) -> Row:
     return Row(trade.isin, version, sums, trade.to_row())
 
 
-def test_a_batch_has_every_window_between_its_cuts() -> None:
-    """Windows without a trade are published too."""
-    batch = assembled([(2 * W + 5, payload(A, 1))], windows=4)
-    assert (batch.start, batch.end) == cuts(1, 4)
-    assert [w.end_ms for w in batch.windows] == [NOW_MS + n * W for n in (1, 2, 3, 4)]
-    assert [len(w.rows) for w in batch.windows] == [0, 0, 1, 0]
-
-
-def test_a_quiet_batch_is_its_windows_alone() -> None:
-    """Nothing was read, nothing is missing."""
-    batch = assembled([], [], windows=2)
-    assert [w.rows for w in batch.windows] == [{}, {}]
-    assert batch.counts == [PartitionCount(), PartitionCount()]
-    assert batch.dead_letters == []
-
-
 def test_a_row_stands_for_the_trades_of_its_window() -> None:
     """The latest is the row, the others of its instrument are superseded."""
     newest = payload(A, 9, "0.30")
@@ -120,17 +104,6 @@ def test_equal_versions_in_two_partitions_are_decided_by_the_partition() -> None
         batch = assemble(table, W)
         assert batch.windows[0].rows[A][0] == 1
         assert [count.superseded for count in batch.counts] == [1, 0]
-
-
-def test_an_instrument_has_a_row_in_each_of_its_windows() -> None:
-    """What is latest is decided window by window."""
-    old, new = payload(A, 5), payload(A, 9)
-    batch = assembled([(1, new)], [(W + 1, old)], windows=2)
-    assert [w.rows[A] for w in batch.windows] == [
-        (0, row_of(new, FIRST)),
-        (1, row_of(old, FIRST)),
-    ]
-    assert [count.superseded for count in batch.counts] == [0, 0]
 
 
 def test_refused_trades_are_counted_and_kept_in_the_order_of_the_log() -> None:

@@ -43,34 +43,6 @@ def row_of(
     return row
 
 
-def test_a_trade_becomes_a_row_under_its_isin() -> None:
-    """The payload travels whole; only what orders it is taken out."""
-    row = row_of(TRADE.to_wire())
-    assert row["key"] == "KR7005930003"
-    assert (row["time"], row["seq"], row["position"]) == (TRADE.time_us, 7, 42)
-    assert (row["partition"], row["trades"]) == (3, 1)
-    assert row["payload"] == TRADE.to_wire()
-    assert (row["reason"], row["error"]) == (None, None)
-    assert row["append_time"].timestamp() == APPENDED_MS / 1000
-
-
-def test_a_malformed_trade_is_a_row_of_its_own() -> None:
-    """A refused trade keeps its bytes, its reason and its place in the log."""
-    row = row_of(b"not json")
-    assert row["key"] == "!42"
-    assert (row["partition"], row["position"], row["trades"]) == (3, 42, 1)
-    assert row["payload"] == b"not json"
-    assert row["reason"] == "not_json"
-    assert "not json" in row["error"]
-
-
-def test_a_trade_from_the_future_is_refused_by_the_logs_clock() -> None:
-    """The rule looks at the entry alone, so a re-run decides the same."""
-    assert row_of(TRADE.to_wire(), APPENDED_MS - 5_000)["reason"] is None
-    late = row_of(TRADE.to_wire(), APPENDED_MS - 5_006)
-    assert late["reason"] == "future_time"
-
-
 def test_a_straggler_counts_as_appended_after_the_cut() -> None:
     """Its window is the first one of the batch that reads it, valid or refused."""
     for payload in (TRADE.to_wire(), b"not json"):

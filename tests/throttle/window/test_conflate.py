@@ -75,56 +75,6 @@ def make_table(*rows: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), ARROW_SCHEMA)
 
 
-def test_a_window_ends_where_the_next_begins(spark: SparkSession) -> None:
-    """The boundary itself belongs to the later window; windows are named by ends."""
-    table = make_table(row(3_999, "A", 1, 1, 1), row(4_000, "A", 2, 2, 2))
-    assert found_in(spark, table) == {
-        (4_000, "A", 0, 1, 1, 1, 1),
-        (6_000, "A", 0, 2, 2, 2, 1),
-    }
-
-
-def test_the_latest_is_decided_by_time_then_seq_then_position(
-    spark: SparkSession,
-) -> None:
-    """Arrival order decides nothing but a tie."""
-    table = make_table(
-        row(3_000, "T", 9, 1, 1),
-        row(3_001, "T", 8, 9, 2),
-        row(3_000, "S", 5, 7, 1),
-        row(3_001, "S", 5, 6, 2),
-        row(3_000, "P", 5, 5, 1),
-        row(3_001, "P", 5, 5, 2),
-    )
-    assert found_in(spark, table) == {
-        (4_000, "T", 0, 9, 1, 1, 2),
-        (4_000, "S", 0, 5, 7, 1, 2),
-        (4_000, "P", 0, 5, 5, 2, 2),
-    }
-
-
-def test_partitions_are_kept_apart(spark: SparkSession) -> None:
-    """Every partition has its own books, so each has its own row of an instrument."""
-    table = make_table(
-        row(3_000, "A", 1, 1, 1, trades=3),
-        row(3_000, "A", 2, 1, 1, partition=1, trades=4),
-    )
-    assert found_in(spark, table) == {
-        (4_000, "A", 0, 1, 1, 1, 3),
-        (4_000, "A", 1, 2, 1, 1, 4),
-    }
-
-
-def test_a_refused_trade_stays_a_row_of_its_own(spark: SparkSession) -> None:
-    """Reason and bytes come out as they went in."""
-    refused = row(3_000, "!7", 0, 0, 7, payload=b"\xff", reason="not_json", error="e")
-    [found] = conflated(spark, make_table(refused))
-    latest = found["latest"]
-    assert latest["payload"] == b"\xff"
-    assert (latest["reason"], latest["error"]) == ("not_json", "e")
-    assert (found["partition"], latest["position"], found["trades"]) == (0, 7, 1)
-
-
 def test_any_mix_equals_plain_python(spark: SparkSession) -> None:
     """Ten thousand shuffled trades, the same answer as a dictionary gives."""
     source = random.Random(7)
