@@ -12,7 +12,6 @@ import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.tradelog.redis_log_reader import find_log
 from tests.examples import many
 from tests.ingest.strategies import updates
 from tests.logged import Logged, logged_in_redis
@@ -24,11 +23,14 @@ from tests.throttle.standing.standing_oracle import (
     by_windows,
     go_through,
 )
-from tests.throttle.testing.tapes import ISINS, W, is_one_server, two_jobs
-from throttle.audit.published import PublishedHistory
-from throttle.audit.recompute import WindowRule
-from throttle.audit.redis_entries import RedisLogEntries
-from throttle.audit.verify import Verification
+from tests.throttle.testing.tapes import (
+    ISINS,
+    W,
+    check_audit,
+    is_one_server,
+    play,
+    two_jobs,
+)
 from throttle.contract.snapshot import Row
 from throttle.testing.driver import (
     CRASH_POINTS,
@@ -75,7 +77,7 @@ steps = st.builds(
 tapes = st.lists(steps, min_size=2, max_size=30)
 
 
-def append(driver: ThrottleDriver, step: Step, at_ms: int) -> None:
+def append(driver: ThrottleDriver, step: Step, at_ms: int, number: int) -> None:
     """Append an entry at a moment."""
     if step.cancels is not None:
         driver.cancel(step.isin, step.cancels, at_ms=at_ms)
@@ -90,22 +92,6 @@ def append(driver: ThrottleDriver, step: Step, at_ms: int) -> None:
         size=str(step.size),
         **{name: value for name, value in more.items() if value is not None},
     )
-
-
-def play(tape: list[Step], drivers: list[ThrottleDriver]) -> None:
-    """Append the entries; jobs take turns to publish, and die now and then."""
-    at_ms = ended_ms = 0
-    for number, step in enumerate(tape):
-        at_ms += step.after_ms
-        append(drivers[0], step, at_ms)
-        if step.is_turned:
-            driver = drivers[number % len(drivers)]
-            can_crash = len(drivers) == 1 and at_ms // W > ended_ms // W
-            driver.turn_clock(at_ms, crash_at=step.crash if can_crash else None)
-            ended_ms = at_ms
-    for driver in drivers:
-        driver.turn_clock(at_ms + 2 * W)
-        assert driver.ledger().problems() == []
 
 
 def shown_by(row: Row) -> Shown:
@@ -151,7 +137,7 @@ def test_what_stands_is_shown(
     """Rows, days and books; and the job's own account finds the same."""
     client.flushall()
     with ThrottleDriver(redis_url=redis_url, partitions=2) as driver:
-        play(tape, [driver])
+        play(tape, [driver], append=append)
         windows, updates = driver.windows(), driver.updates()
         books = driver.ledger().total
     oracles = expect(windows, updates, logged_in_redis(client))
@@ -164,15 +150,7 @@ def test_what_stands_is_shown(
     for isin in ISINS[:2]:
         shown = [shown_by(w.rows[isin]) for w in windows if isin in w.rows]
         assert all(before <= after for before, after in pairwise(shown))
-    info = find_log(client, "tt")
-    assert info is not None
-    history, log = PublishedHistory(client, "tt"), RedisLogEntries(client, "tt", info)
-    again = Verification(history.batches("throttle"), log, WindowRule(W, 5_000))
-    before = history.versions_before()
-    report = again.run(history.windows(), before, history.oldest_offset)
-    assert [*report.problems, *map(str, report.differences)] == []
-    assert (report.equal, report.undecided) == (report.compared, 0)
-    assert report.books == books
+    check_audit(client, books)
 
 
 @settings(max_examples=many(40), suppress_health_check=is_one_server)
@@ -183,7 +161,7 @@ def test_of_two_jobs_each_takes_back_its_own(
     """What has no instrument of the other one's is exact, whoever is behind."""
     client.flushall()
     with two_jobs(redis_url) as drivers:
-        play(tape, drivers)
+        play(tape, drivers, append=append)
         updates = drivers[0].updates()
         books = [driver.ledger().total for driver in drivers]
     oracles = {isin: StandingOracle() for isin in ISINS[:2]}

@@ -1,6 +1,7 @@
 """Series of instruments: each is what its trades alone would have been."""
 
 import json
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -9,15 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.series import parse_series
-from ingest.tradelog.redis_log_reader import find_log
 from tests.examples import many
 from tests.ingest.strategies import updates
 from tests.published import stored_days
-from tests.throttle.testing.tapes import ISINS, W, is_one_server
-from throttle.audit.published import PublishedHistory
-from throttle.audit.recompute import WindowRule
-from throttle.audit.redis_entries import RedisLogEntries
-from throttle.audit.verify import Verification
+from tests.throttle.testing.tapes import ISINS, W, check_audit, is_one_server, play
 from throttle.contract.snapshot import Row
 from throttle.testing.driver import CRASH_POINTS, CrashPoint, ThrottleDriver
 from throttle.window.series_rows import find_series
@@ -68,37 +64,29 @@ def fields_of(step: Step) -> dict[str, Any]:
     return {name: value for name, value in every.items() if value is not None}
 
 
-def play(driver: ThrottleDriver, tape: list[Step], series: str = "") -> None:
-    """Append a tape, or what a series has of it; publish, and die now and then.
+def append(
+    driver: ThrottleDriver, step: Step, at_ms: int, number: int, series: str = ""
+) -> None:
+    """Append an entry, or what a series has of it.
 
     A trade has the number of its step: one is taken back in a series if it is there.
     """
-    of_it = parse_series(series)
-    at_ms = ended_ms = 0
-    for number, step in enumerate(tape):
-        at_ms += step.after_ms
-        fields = fields_of(step)
-        if step.cancels is not None:
-            driver.cancel(ISIN, step.cancels, at_ms=at_ms)
-        elif not of_it or of_it[0].has(fields):
-            driver.trade(
-                ISIN,
-                str(step.price),
-                at_ms=at_ms,
-                time_ms=at_ms - step.late_ms,
-                seq=number,
-                size=str(step.size),
-                **fields,
-            )
-        elif step.corrects is not None:
-            # What a correction of another series takes back is taken back of each.
-            driver.cancel(ISIN, step.corrects, at_ms=at_ms)
-        if step.is_turned:
-            may_crash = at_ms // W > ended_ms // W
-            driver.turn_clock(at_ms, crash_at=step.crash if may_crash else None)
-            ended_ms = at_ms
-    driver.turn_clock(at_ms + 2 * W)
-    assert driver.ledger().problems() == []
+    of_it, fields = parse_series(series), fields_of(step)
+    if step.cancels is not None:
+        driver.cancel(ISIN, step.cancels, at_ms=at_ms)
+    elif not of_it or of_it[0].has(fields):
+        driver.trade(
+            ISIN,
+            str(step.price),
+            at_ms=at_ms,
+            time_ms=at_ms - step.late_ms,
+            seq=number,
+            size=str(step.size),
+            **fields,
+        )
+    elif step.corrects is not None:
+        # What a correction of another series takes back is taken back of each.
+        driver.cancel(ISIN, step.corrects, at_ms=at_ms)
 
 
 def items_of(driver: ThrottleDriver, key: str) -> list[tuple[int, Any, bytes]]:
@@ -122,23 +110,13 @@ def test_a_series_is_what_its_trades_alone_would_have_been(
     """Rows, days, late and taken back; the account of the job finds the same."""
     client.flushall()
     with ThrottleDriver(redis_url=redis_url, series=SERIES) as driver:
-        play(driver, tape)
+        play(tape, [driver], append=append)
         of_series = items_of(driver, f"{ISIN}@{name}")
-        info = find_log(client, "tt")
-        assert info is not None
-        history = PublishedHistory(client, "tt")
-        log = RedisLogEntries(client, "tt", info)
-        rule = WindowRule(W, 5_000, series=find_series(SERIES, ""))
-        again = Verification(history.batches("throttle"), log, rule)
-        before = history.versions_before()
-        report = again.run(history.windows(), before, history.oldest_offset)
-        assert [*report.problems, *map(str, report.differences)] == []
-        assert (report.equal, report.undecided) == (report.compared, 0)
-        assert report.books == driver.ledger().total
+        check_audit(client, driver.ledger().total, find_series(SERIES, ""))
     days = stored_days(client)
     client.flushall()
     with ThrottleDriver(redis_url=redis_url) as driver:
-        play(driver, tape, name)
+        play(tape, [driver], append=partial(append, series=name))
         assert items_of(driver, ISIN) == of_series
     assert days.get(f"{ISIN}@{name}") == stored_days(client).get(ISIN)
 

@@ -36,32 +36,6 @@ def test_the_trade_that_is_shown(redis_url: str) -> None:
         assert driver.ledger().total.taken_back == 1
 
 
-def test_another_trade(redis_url: str) -> None:
-    """The price stays, and its revision: what is shown still stands."""
-    with ThrottleDriver(redis_url=redis_url) as driver:
-        driver.trade(A, "99", at_ms=100, seq=1)
-        driver.trade(A, "70", at_ms=2_100, seq=2)
-        driver.turn_clock(2 * W)
-        driver.cancel(A, 1, at_ms=4_100)
-        driver.turn_clock(3 * W)
-        assert fields(driver)["price"] == "70"
-        assert "revision" not in fields(driver)
-
-
-def test_within_one_window(redis_url: str) -> None:
-    """It was never shown: the row shows what stands, its sums are of all that came."""
-    with ThrottleDriver(redis_url=redis_url) as driver:
-        driver.trade(A, "70", at_ms=100, seq=1)
-        driver.trade(A, "99", at_ms=200, seq=2)
-        driver.cancel(A, 2, at_ms=300)
-        driver.turn_clock(W)
-        shown, total = fields(driver), driver.ledger().total
-        assert (shown["price"], shown["trades"], shown["high"]) == ("70", 2, "99")
-        assert "revision" not in shown
-        assert (total.published, total.superseded, total.taken_back) == (1, 1, 1)
-        assert driver.ledger().problems() == []
-
-
 def test_one_that_is_the_only_one_stays_shown(redis_url: str) -> None:
     """There is no other price; the day is empty."""
     with ThrottleDriver(redis_url=redis_url) as driver:
@@ -72,18 +46,6 @@ def test_one_that_is_the_only_one_stays_shown(redis_url: str) -> None:
         assert fields(driver)["price"] == "70"
         day = driver.updates()[-1].rows[A].day
         assert day.endswith(b",0,0,0,,,")
-
-
-def test_a_correction_is_shown_in_its_place(redis_url: str) -> None:
-    """Also with the number and the time of the one that it corrects."""
-    with ThrottleDriver(redis_url=redis_url) as driver:
-        driver.trade(A, "99", at_ms=100, seq=1)
-        driver.turn_clock(W)
-        driver.trade(A, "70", at_ms=2_100, time_ms=100, seq=1, corrects=1)
-        driver.turn_clock(2 * W)
-        assert (fields(driver)["price"], fields(driver)["trades"]) == ("70", 1)
-        assert fields(driver)["corrects"] == "1"
-        assert driver.ledger().total.taken_back == 1
 
 
 def test_one_that_the_log_has_twice_is_taken_back_twice(redis_url: str) -> None:

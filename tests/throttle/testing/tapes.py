@@ -1,14 +1,24 @@
 """Trades of any kind, in any order, played to jobs that die now and then."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
+import redis
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
+from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
+from ingest.tradelog.redis_log_reader import find_log
 from tests.ingest.strategies import updates
+from throttle.audit.instrument_tables import InstrumentTables
+from throttle.audit.published import PublishedHistory
+from throttle.audit.recompute import WindowRule
+from throttle.audit.redis_entries import RedisLogEntries
+from throttle.audit.verify import Verification
+from throttle.contract.ledger import Books
 from throttle.contract.snapshot import Row
 from throttle.testing.driver import (
     CRASH_POINTS,
@@ -16,6 +26,7 @@ from throttle.testing.driver import (
     PublishedWindow,
     ThrottleDriver,
 )
+from throttle.window.series_rows import NO_SERIES, SeriesRules
 
 W = 2_000
 ISINS = "KR7005930003", "KR7000660001", "KR7035420009"
@@ -58,23 +69,34 @@ tapes = st.lists(steps, min_size=1, max_size=25)
 is_one_server = [HealthCheck.function_scoped_fixture]
 
 
+def append_trade(driver: ThrottleDriver, step: Step, at_ms: int, number: int) -> None:
+    """Append the trade of a step at a moment."""
+    driver.trade(
+        step.isin,
+        step.price,
+        at_ms=at_ms,
+        time_ms=at_ms - step.late_ms,
+        seq=step.seq,
+        size=step.size,
+        partition=step.partition,
+        **({} if step.updates is None else {"updates": step.updates}),
+    )
+
+
 def play(
-    tape: Iterable[Step], drivers: list[ThrottleDriver], begin_ms: int = 0
+    tape: Iterable[Any],
+    drivers: list[ThrottleDriver],
+    begin_ms: int = 0,
+    append: Callable[[ThrottleDriver, Any, int, int], None] = append_trade,
 ) -> None:
-    """Append the trades; jobs take turns to publish, and die now and then."""
+    """Append what steps say; jobs take turns to publish, and die now and then.
+
+    ``append`` is given a step, its moment and its number.
+    """
     at_ms = ended_ms = begin_ms
     for number, step in enumerate(tape):
         at_ms += step.after_ms
-        drivers[0].trade(
-            step.isin,
-            step.price,
-            at_ms=at_ms,
-            time_ms=at_ms - step.late_ms,
-            seq=step.seq,
-            size=step.size,
-            partition=step.partition,
-            **({} if step.updates is None else {"updates": step.updates}),
-        )
+        append(drivers[0], step, at_ms, number)
         if step.is_turned:
             driver = drivers[number % len(drivers)]
             can_crash = len(drivers) == 1 and at_ms // W > ended_ms // W
@@ -83,6 +105,25 @@ def play(
     for driver in drivers:
         driver.turn_clock(at_ms + 2 * W)
         assert driver.ledger().problems() == []
+
+
+def check_audit(
+    client: redis.Redis, books: Books, series: SeriesRules = NO_SERIES
+) -> None:
+    """Check that windows computed again, and their books, are the published ones."""
+    log, past = find_log(client, "tt"), PublishedHistory(client, "tt")
+    assert log is not None
+    verification = Verification(
+        past.batches("throttle"),
+        RedisLogEntries(client, "tt", log),
+        WindowRule(W, 5_000, series=series),
+        tables=InstrumentTables(RedisInstrumentStore(client, "tt")),
+    )
+    windows, before = past.windows(), past.versions_before()
+    report = verification.run(windows, before, past.oldest_offset)
+    assert [*report.problems, *map(str, report.differences)] == []
+    assert (report.equal, report.undecided) == (report.compared, 0)
+    assert report.books == replace(books, unknown_instrument=0)
 
 
 def rows_of(windows: Iterable[PublishedWindow]) -> list[Row]:

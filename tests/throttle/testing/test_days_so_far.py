@@ -10,10 +10,9 @@ from hypothesis import given, settings
 
 from tests.examples import many
 from tests.logged import Logged, logged_in_redis
-from tests.oracle import EVERYTHING, Sums, by_append_time, sums_of_trades
+from tests.oracle import EVERYTHING, by_append_time, sums_of_trades
 from tests.published import Day, item_of, read_day, stored_days
 from tests.throttle.testing.tapes import (
-    ISINS,
     Step,
     W,
     is_one_server,
@@ -22,7 +21,6 @@ from tests.throttle.testing.tapes import (
     tapes,
     two_jobs,
 )
-from throttle.contract.day_so_far import STARTS
 from throttle.contract.snapshot import Row
 from throttle.testing.driver import START_MS, ThrottleDriver
 
@@ -126,31 +124,3 @@ def test_the_day_is_what_was_traded_whoever_publishes(
     follower = Follower()
     for row in rows_of(updates):
         assert follower.take(row) == read_day(row.day)
-
-
-def test_a_publish_whose_answer_was_lost_counts_once(
-    client: redis.Redis, redis_url: str
-) -> None:
-    """What is read again of a batch that was published adds nothing."""
-    with ThrottleDriver(redis_url=redis_url) as driver:
-        driver.trade(ISINS[0], "5", at_ms=10, size="3")
-        driver.turn_clock(W, crash_at="after_publish")
-        driver.trade(ISINS[0], "6", at_ms=W + 10, size="2")
-        driver.turn_clock(2 * W)
-        [day] = stored_days(client).values()
-    assert day.sums == Sums(2, Decimal(5), Decimal(27), Decimal(6), Decimal(5))
-    assert day.open == Decimal(5)
-
-
-def test_a_first_trade_that_comes_late_opens_the_day(
-    client: redis.Redis, redis_url: str
-) -> None:
-    """The item that brings it says the day; the others say none in the log."""
-    with ThrottleDriver(redis_url=redis_url) as driver:
-        for number, (price, late_ms) in enumerate([("5", 0), ("6", 0), ("4", 9_000)]):
-            at_ms = number * W + 10
-            driver.trade(ISINS[0], price, at_ms=at_ms, time_ms=at_ms - late_ms)
-            driver.turn_clock((number + 1) * W)
-        said = [row.day for row in rows_of(driver.windows())]
-    assert [text[:1] for text in said] == [STARTS, b"", STARTS]
-    assert [read_day(text).open for text in said if text] == [Decimal(5), Decimal(4)]

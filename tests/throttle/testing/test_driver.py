@@ -140,18 +140,6 @@ def test_a_trade_from_2099_is_refused_and_holds_back_nobody(
     assert driver.ledger().total.refused == {"future_time": 1}
 
 
-def test_numbers_of_further_fields_are_published_as_they_came(
-    driver: ThrottleDriver,
-) -> None:
-    """Digit for digit, and computed again from the log they are the same."""
-    fields = f'"time":{START_MS}000,"seq":1,"price":"1","size":"1"'
-    more = b',"change":1.10,"trade_id":1234567890123456789012345678901234567890}'
-    driver.payload(f'{{"isin":"{A}",{fields}'.encode() + more, at_ms=100)
-    driver.turn_clock(2_000)
-    [window] = driver.windows()
-    assert window.rows[A].body.endswith(more)
-
-
 def test_a_feed_whose_format_changed_is_counted_and_little_of_it_kept(
     driver: ThrottleDriver,
 ) -> None:
@@ -175,16 +163,6 @@ def test_a_feed_whose_format_changed_is_counted_and_little_of_it_kept(
     assert cut["bytes"] == str(len(payload))
     assert cut["sha256"] == sha256(payload).hexdigest()
     assert all(sum(map(len, letter.values())) < 4_096 for letter in letters)
-
-
-def test_equal_versions_are_decided_by_the_log(driver: ThrottleDriver) -> None:
-    """Latest names its tie-break: time, then seq, then the place in the log."""
-    driver.trade(A, "1", at_ms=100, time_ms=0, seq=5)
-    driver.trade(A, "2", at_ms=200, time_ms=0, seq=4)
-    driver.trade(B, "1", at_ms=300, time_ms=0)
-    driver.trade(B, "2", at_ms=300, time_ms=0)
-    driver.turn_clock(2_000)
-    assert driver.windows()[0].prices() == {A: "1", B: "2"}
 
 
 def test_an_instrument_spread_over_partitions_is_published_once(

@@ -1,7 +1,6 @@
 """What all rows say together is what was traded: any trades, any order, any crash."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from decimal import Decimal
 from itertools import chain
 
@@ -10,8 +9,6 @@ import redis
 from hypothesis import given, settings
 
 from ingest.instrument_table.instrument_entry import InstrumentEntry
-from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
-from ingest.tradelog.redis_log_reader import find_log
 from tests.examples import many
 from tests.logged import logged_in_redis
 from tests.oracle import (
@@ -26,18 +23,13 @@ from tests.throttle.testing.tapes import (
     ISINS,
     Step,
     W,
+    check_audit,
     is_one_server,
     play,
     rows_of,
     tapes,
     two_jobs,
 )
-from throttle.audit.instrument_tables import InstrumentTables
-from throttle.audit.published import PublishedHistory
-from throttle.audit.recompute import WindowRule
-from throttle.audit.redis_entries import RedisLogEntries
-from throttle.audit.verify import Verification
-from throttle.contract.ledger import Books
 from throttle.contract.snapshot import Row
 from throttle.testing.driver import PublishedWindow, ThrottleDriver
 
@@ -72,23 +64,6 @@ def check_groups(window: PublishedWindow) -> None:
         for name in ("volume", "value"):
             of_groups = exact_sum(group[name] for group in groups)
             assert of_groups == exact_sum(getattr(one, name) for one in sums)
-
-
-def check_audit(client: redis.Redis, books: Books) -> None:
-    """Check that windows computed again, and their books, are the published ones."""
-    log, past = find_log(client, "tt"), PublishedHistory(client, "tt")
-    assert log is not None
-    verification = Verification(
-        past.batches("throttle"),
-        RedisLogEntries(client, "tt", log),
-        WindowRule(W, 5_000),
-        tables=InstrumentTables(RedisInstrumentStore(client, "tt")),
-    )
-    windows, before = past.windows(), past.versions_before()
-    report = verification.run(windows, before, past.oldest_offset)
-    assert [*report.problems, *map(str, report.differences)] == []
-    assert (report.equal, report.undecided) == (report.compared, 0)
-    assert report.books == replace(books, unknown_instrument=0)
 
 
 def exact_sum(numbers: Iterable[str | Decimal]) -> Decimal:
