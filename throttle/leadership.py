@@ -190,16 +190,17 @@ class Candidate:
             self._until_done(lambda: self._client.hmget(self._keys.meta, fields)),
         )
         if known is not None and stored is not None:
+            is_kafka = settings.trade_log == "kafka"
             if known.decode() == info.log_id:
                 self._check_partitions(Cut.from_offset(orjson.loads(stored)))
-            elif settings.trade_log == "kafka" or known.startswith(b"kafka:"):
-                place = f"kafka_topic {settings.kafka_topic}"
+            elif is_kafka or known.startswith(b"kafka:"):
+                place = (
+                    f"kafka_topic {settings.kafka_topic}" if is_kafka else "log redis"
+                )
                 raise JobRefused(
-                    f"{place if settings.trade_log == 'kafka' else 'log redis'}: "
-                    "the job "
-                    f"{job!r} has read another log ({known.decode()}, this one is "
-                    f"{info.log_id}); its positions mean nothing here: start it under "
-                    "another --job"
+                    f"{place}: the job {job!r} has read another log ({known.decode()}, "
+                    f"this one is {info.log_id}); its positions mean nothing here: "
+                    "start it under another --job"
                 )
 
     def _check_partitions(self, stored: Cut) -> None:

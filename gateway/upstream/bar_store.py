@@ -180,9 +180,9 @@ def read_progress(fields: Mapping[bytes, bytes]) -> BarProgress | None:
     calendars = EVERYWHERE
     if b"zone" in fields:
         begins = fields.get(b"begins", EVERYDAY.begins.encode())
-        everyday = SessionCalendar(fields[b"zone"].decode(), begins.decode())
         named = fields.get(b"calendars", b"").decode()
-        calendars = SessionCalendars.parse(everyday, named)
+        zone = fields[b"zone"].decode()
+        calendars = SessionCalendars.create(zone, begins.decode(), named)
     return BarProgress(position, clock_ms, bars_ms, calendars)
 
 

@@ -29,8 +29,6 @@ CLOSE_AFTER_MS = 1_000
 take that long on their way are no late ones. Batches end as long after their last bar.
 """
 
-_NONE = b"-"
-
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -61,10 +59,7 @@ class Bar:
 
     @property
     def edition(self) -> tuple[int, int]:
-        """Which of two states of a bar is newer: the greater one.
-
-        Between two revisions a bar only gains trades.
-        """
+        """Which of two states of a bar is newer: the greater one."""
         return self.revision, self.trades
 
     @property
@@ -83,16 +78,10 @@ class Bar:
 
     def encode(self) -> bytes:
         """Encode as one line, without the ISIN: ``decode`` gives back an equal bar."""
-        fields = (
-            self.start_ms,
-            self.end_ms,
-            *map(_optional, (self.open, self.high, self.low, self.close)),
-            *map(_optional, (self.volume, self.value)),
-            self.trades,
-            int(self.closed),
-            self.revision,
-        )
-        return " ".join(map(str, fields)).encode()
+        amounts = self.open, self.high, self.low, self.close, self.volume, self.value
+        texts = ("-" if amount is None else text(amount) for amount in amounts)
+        rest = self.trades, int(self.closed), self.revision
+        return " ".join(map(str, (self.start_ms, self.end_ms, *texts, *rest))).encode()
 
     @classmethod
     def decode(cls, isin: str, line: bytes) -> "Bar":
@@ -218,9 +207,5 @@ def _exponent(decimal: Decimal) -> int:
     return exponent if isinstance(exponent, int) else 0
 
 
-def _optional(decimal: Decimal | None) -> str:
-    return _NONE.decode() if decimal is None else text(decimal)
-
-
 def _decimal_of(part: bytes) -> Decimal | None:
-    return None if part == _NONE else Decimal(part.decode())
+    return None if part == b"-" else Decimal(part.decode())

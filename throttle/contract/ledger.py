@@ -52,16 +52,13 @@ class Books:
 
     ``extra`` are trades beyond the first of an entry, ``skipped`` entries that are no
     trades, by the decoder's name for them. ``blanks`` are positions of the log that
-    hold no entry, so nothing was read there. ``unkept`` are those refused trades that
-    no dead letter was kept of. ``unknown_instrument`` are trades of instruments that
-    the instrument table did not have, as long as there was one: they are published as
-    any others. ``not_last`` are trades that say that they do not set the last price.
-    ``taken_back`` are trades that later entries have taken back, each counted before as
-    what it was then; ``unknown_target`` are entries that name a trade that was not
-    found.
-    ``volume`` and ``value`` are what the trades come to that were ``read``,
-    ``published``, ``superseded``, ``stale`` and ``not_last``, in whole numbers of
-    10^-36; books with the same counts are equal.
+    hold no entry, ``unkept`` those refused trades that no dead letter was kept of.
+    ``unknown_instrument`` are trades of instruments that an instrument table did not
+    have: they are published as any others. ``not_last`` are trades that say that they
+    do not set the last price. ``taken_back`` are trades that later entries have taken
+    back, each counted before as what it was then; ``unknown_target`` are entries that
+    name a trade that was not found. ``volume`` and ``value`` are what trades come to,
+    by ``OUTCOMES``, in whole numbers of 10^-36; books with the same counts are equal.
     """
 
     read: int = 0

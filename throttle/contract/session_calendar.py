@@ -78,23 +78,22 @@ class SessionCalendars:
 
     @classmethod
     def create(cls, zone: str, begins: str, named: str) -> "SessionCalendars":
-        """Create them from what settings say (``SparkSettings.calendars``)."""
-        return cls.parse(SessionCalendar(zone, begins), named)
+        """Create them from what settings say (``SparkSettings.calendars``).
 
-    @classmethod
-    def parse(cls, everyday: SessionCalendar, named: str) -> "SessionCalendars":
-        """Read ``US=America/New_York@09:30,QM=UTC@00:00``. Raises ValueError."""
-        found: dict[str, SessionCalendar] = {}
+        ``named`` is as ``US=America/New_York@09:30,QM=UTC@00:00``. Raises ValueError.
+        """
+        calendars: dict[str, SessionCalendar] = {}
+        everyday = SessionCalendar(zone, begins)
         for part in filter(None, named.split(",")):
             letters, _, calendar = part.partition("=")
             zone, _, begins = calendar.partition("@")
-            if letters in found:
+            if letters in calendars:
                 raise ValueError(f"{letters}: is named twice")
             try:
-                found[letters] = SessionCalendar(zone, begins)
+                calendars[letters] = SessionCalendar(zone, begins)
             except ValueError as error:
                 raise ValueError(f"{letters}: {error}") from None
-        return cls(everyday, found)
+        return cls(everyday, calendars)
 
 
 EVERYWHERE = SessionCalendars()

@@ -88,14 +88,8 @@ class BatchWindow:
 class PartitionCount:
     """What a batch read of one partition, and what of it is no instrument's latest.
 
-    ``read`` counts entries, ``extra`` the trades beyond the first of an entry,
-    ``skipped`` entries that are no trades, by name. ``blanks`` are positions of the log
-    that hold no entry, ``unkept`` those refused trades that no dead letter is kept of,
-    ``unknown_instrument`` the trades whose instrument is not in the instrument table,
-    if there is one, ``not_last`` those that do not count for the last price. Of trades
-    that others take back, ``taken_back`` were found, ``unknown_target`` were not.
-    ``traded`` is what trades come to: those ``read``, ``superseded``, ``not_last``, and
-    those ``shown`` by rows.
+    Counts are those of ``ledger.Books``. ``traded`` is what trades come to: those
+    ``read``, ``superseded``, ``not_last``, and those ``shown`` by rows.
     """
 
     read: int = 0
@@ -116,13 +110,12 @@ class PartitionCount:
 class Batch:
     """A batch ready to publish: every window between two cuts.
 
-    ``counts[i]`` is of the i-th partition of ``end``. ``read_ms`` is when the last
-    task had read its part, by its machine's clock. ``instruments`` is the instrument
-    table that it was joined with, of version 0 if there is none, and then ``groups`` is
-    None. ``sums`` are of all windows together, if there are several: those of each
-    instrument that has several trades in them. ``traded`` is what all
-    trades come to by instrument. ``taking_back`` are instruments some of whose trades
-    its entries take back, and the partitions that these stand in.
+    ``counts[i]`` is of the i-th partition of ``end``. ``read_ms`` is when the last task
+    had read its part, by its machine's clock. ``groups`` is None without an instrument
+    table. ``sums`` are of all windows together, if there are several: those of each
+    instrument that has several trades in them. ``traded`` is what all trades come to.
+    ``taking_back`` are instruments some of whose trades its entries take back, and the
+    partitions that these stand in.
     """
 
     start: Cut

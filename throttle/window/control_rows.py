@@ -4,17 +4,17 @@ What they say is their payload, JSON, and ``trades``, the entries that were read
 other columns only key, partition, and the window that ``append_time`` is in, count.
 """
 
+from typing import Any
+
 import orjson
 import pyarrow as pa
 
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import NOTHING, Turnover
-from throttle.window import trade_sums
 from throttle.window.row_schema import (
     ABANDONED_KEY,
     ARROW_SCHEMA,
     CUT_KEY,
-    FIRST,
     READ_KEY,
 )
 
@@ -69,18 +69,8 @@ def decode_read(payload: bytes) -> tuple[int, int, Turnover]:
 def _marker(
     key: str, partition: int, end_ms: int, payload: bytes, trades: int = 0
 ) -> pa.Table:
-    row = {
-        "append_time": (end_ms - 1) * 1000,
-        "key": key,
-        "partition": partition,
-        "time": 0,
-        "seq": 0,
-        "position": 0,
-        "trades": trades,
-        **dict.fromkeys((*trade_sums.FOLDS, *FIRST)),
-        "payload": payload,
-        "reason": None,
-        "error": None,
-    }
+    row: dict[str, Any] = dict.fromkeys(ARROW_SCHEMA.names)
+    row |= {"append_time": (end_ms - 1) * 1000, "key": key, "partition": partition}
+    row |= {"time": 0, "seq": 0, "position": 0, "trades": trades, "payload": payload}
     columns_of_one = {name: [value] for name, value in row.items()}
     return pa.table(columns_of_one, schema=ARROW_SCHEMA)

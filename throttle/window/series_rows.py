@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _MINUTE_US = 60_000_000
 _US_PER_MINUTE = pa.scalar(_MINUTE_US, pa.int64())
-_END = b"}"
 
 
 def _field(name: str, text: str) -> str:
@@ -112,14 +111,11 @@ class SeriesRules:
         if not sessions.are_by_letters:
             letters = pa.repeat(pa.scalar("--"), len(isins))
         encoded = pc.binary_join_element_wise(letters, places, "").dictionary_encode()
-        found = [
+        names = (
             sessions.session_of(place[:2], int(place[2:]))
             for place in encoded.dictionary.to_pylist()
-        ]
-        ends = [
-            None if one is None else _field(SESSION, one).encode() + _END
-            for one in found
-        ]
+        )
+        ends = [name and _field(SESSION, name).encode() + b"}" for name in names]
         return pa.array(ends, pa.binary()).take(encoded.indices)
 
 

@@ -59,11 +59,14 @@ def test_what_there_is_not_is_refused(zone: str, begins: str, words: str) -> Non
 def test_an_instrument_has_the_calendar_of_its_letters() -> None:
     """Of its country or venue; who is not named has the everyday one."""
     named = "US=America/New_York@09:30,QM=UTC@00:00"
-    calendars = SessionCalendars.parse(EVERYDAY, named)
+    calendars = SessionCalendars.create("Asia/Seoul", "00:00", named)
     assert calendars.of("US0378331005") == SessionCalendar("America/New_York", "09:30")
     assert calendars.of("QM1BTCUSDT09") == SessionCalendar("UTC", "00:00")
-    assert calendars.of("KR7005930003") is EVERYDAY
-    assert SessionCalendars.parse(EVERYDAY, "").of("US0378331005") is EVERYDAY
+    assert calendars.of("KR7005930003") == EVERYDAY
+    assert (
+        SessionCalendars.create("Asia/Seoul", "00:00", "").of("US0378331005")
+        == EVERYDAY
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,4 +80,4 @@ def test_an_instrument_has_the_calendar_of_its_letters() -> None:
 def test_a_calendar_that_there_is_not_is_refused(named: str, words: str) -> None:
     """With the letters that it was for."""
     with pytest.raises(ValueError, match=words):
-        SessionCalendars.parse(EVERYDAY, named)
+        SessionCalendars.create("Asia/Seoul", "00:00", named)

@@ -11,7 +11,7 @@ from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
 from tests.gateway.samples import HYNIX, SAMSUNG
 from throttle.contract.bar_intervals import DAY, DayBar, fold, span_of, with_bar
 from throttle.contract.bars import Bar
-from throttle.contract.session_calendar import EVERYDAY, SessionCalendars
+from throttle.contract.session_calendar import SessionCalendars
 
 INTERVALS = ("1m", "5m", "15m", "1h", "1d")
 
@@ -183,7 +183,7 @@ def test_a_bar_that_lost_a_trade_is_told_and_so_are_longer_ones() -> None:
 
 def test_days_are_those_of_the_market_of_an_instrument() -> None:
     """An amended day is folded by the calendar of its instrument."""
-    calendars = SessionCalendars.parse(EVERYDAY, "US=UTC@00:00")
+    calendars = SessionCalendars.create("Asia/Seoul", "00:00", "US=UTC@00:00")
     folder = BarFolder(calendars=calendars)
     american = replace(make_bar(minute=0), isin="US0378331005")
     for bar in (make_bar(minute=0), american):

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from throttle.analytics.bars.amended_bars import BarBoard
 from throttle.contract.bars import Bar
-from throttle.contract.session_calendar import EVERYDAY, SessionCalendars
+from throttle.contract.session_calendar import SessionCalendars
 
 A, B, AMERICAN = "KR7005930003", "KR7000660001", "US0378331005"
 MINUTE = 60_000
@@ -33,7 +33,9 @@ def publish(
 
 def make_board() -> BarBoard:
     """Make a board that knows nothing."""
-    return BarBoard(SessionCalendars.parse(EVERYDAY, "US=America/New_York@09:30"))
+    return BarBoard(
+        SessionCalendars.create("Asia/Seoul", "00:00", "US=America/New_York@09:30")
+    )
 
 
 def test_an_open_bar_closes_when_the_clock_has_passed_its_end() -> None:
