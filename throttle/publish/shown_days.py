@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import chain
-from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,11 +12,10 @@ from throttle.contract.day_so_far import STARTS, DaySoFar, DayValue, encode_days
 from throttle.contract.session_calendar import SessionCalendars
 from throttle.publish import day_columns
 from throttle.publish.day_rows import DayBegins, days_after
+from throttle.publish.shown_versions import stored_values
 from throttle.standing.taken_from_batch import TakenFromBatch
 from throttle.window.batch import Batch
 from throttle.window.group_rows import Place
-
-_ASKED_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +162,11 @@ class ShownDays:
             self._others[isin] = days[isin]
 
     def _ask_for(self, isins: Set[str]) -> None:
-        unknown = isins - self._in_columns - self._others.keys()
-        in_order, stored = sorted(unknown), dict[str, DaySoFar]()
-        for begin in range(0, len(in_order), _ASKED_AT_ONCE):
-            some = in_order[begin : begin + _ASKED_AT_ONCE]
-            values = cast("list[bytes | None]", self._client.hmget(self._key, some))
-            for isin, value in zip(some, values, strict=True):
-                if value is None:
-                    self._others[isin] = None
-                else:
-                    stored[isin] = DayValue.decode(value).day()
+        unknown, stored = isins - self._in_columns - self._others.keys(), {}
+        for isin, value in stored_values(self._client, self._key, unknown):
+            if value is None:
+                self._others[isin] = None
+            else:
+                stored[isin] = DayValue.decode(value).day()
         if stored:
             self._keep(stored, day_columns.NO_DAYS)

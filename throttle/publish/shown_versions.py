@@ -1,6 +1,6 @@
 """Which rows of a batch Redis is going to find stale, as far as one job can know."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, cast
 
 import redis
@@ -99,9 +99,17 @@ class ShownVersions:
 
     def _ask_for(self, batch: Batch) -> None:
         isins = {isin for window in batch.windows for isin in window.rows}
-        unknown = sorted(isins - self._newest.keys())
-        for begin in range(0, len(unknown), _ASKED_AT_ONCE):
-            some = unknown[begin : begin + _ASKED_AT_ONCE]
-            values = cast("list[bytes | None]", self._client.hmget(self._last, some))
-            for isin, value in zip(some, values, strict=True):
-                self._newest[isin] = (value or b"")[:VERSION_CHARS]
+        unknown = isins - self._newest.keys()
+        for isin, value in stored_values(self._client, self._last, unknown):
+            self._newest[isin] = (value or b"")[:VERSION_CHARS]
+
+
+def stored_values(
+    client: redis.Redis, key: str, fields: Iterable[str]
+) -> Iterator[tuple[str, bytes | None]]:
+    """Yield fields of a hash and their values, in order. Raises redis.RedisError."""
+    in_order = sorted(fields)
+    for begin in range(0, len(in_order), _ASKED_AT_ONCE):
+        some = in_order[begin : begin + _ASKED_AT_ONCE]
+        values = cast("list[bytes | None]", client.hmget(key, some))
+        yield from zip(some, values, strict=True)

@@ -33,7 +33,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from json import loads as exact_loads
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import orjson
@@ -222,31 +221,22 @@ class ThrottleDriver(TradesByHand):
         self._crash_at: CrashPoint | None = None
 
     def __enter__(self) -> Self:
-        folder = Path(
-            self._open.enter_context(
-                tempfile.TemporaryDirectory(prefix="tickthrottle-")
-            )
-        )
+        enter = self._open.enter_context
+        folder = Path(enter(tempfile.TemporaryDirectory(prefix="tickthrottle-")))
         url = self._redis_url or self._start_server(folder)
-        self._settings = ThrottleSettings(
-            **{**self._given, "redis_url": url, "state_dir": folder}
-        )
-        self._client = self._open.enter_context(connect(url))
-        self._keys = Keys(self._settings.namespace)
-        self._info = open_log(
-            self._client, self._settings.namespace, self._settings.partitions
-        )
+        own = {"redis_url": url, "state_dir": folder}
+        self._settings = settings = ThrottleSettings(**{**self._given, **own})
+        namespace = settings.namespace
+        self._client = enter(connect(url))
+        self._keys = Keys(namespace)
+        self._info = open_log(self._client, namespace, settings.partitions)
         self.partitions = self._info.partitions
-        self._log = ManualClockLog(
-            self._client, self._settings.namespace, self._info, self._settings.only()
-        )
+        self._log = ManualClockLog(self._client, namespace, self._info, settings.only())
         self._log.set_clock(self._start_ms)
-        self._store = RedisInstrumentStore(self._client, self._settings.namespace)
+        self._store = RedisInstrumentStore(self._client, namespace)
         if self._first_instruments:
             self.load_instruments(self._first_instruments)
-        self._channel = self._open.enter_context(
-            self._client.pubsub(ignore_subscribe_messages=True)
-        )
+        self._channel = enter(self._client.pubsub(ignore_subscribe_messages=True))
         self._channel.subscribe(self._keys.updates)
         self._channel.get_message(timeout=1)
         self._query: Any = None
@@ -254,12 +244,7 @@ class ThrottleDriver(TradesByHand):
         self.restart_job()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop_query()
         self._open.close()
 
@@ -314,22 +299,19 @@ class ThrottleDriver(TradesByHand):
     def restart_job(self) -> None:
         """Kill the job and start it again: it goes on from what it has published."""
         self._stop_query()
-        self._lease = lease = Lease(
-            self._client, self._keys, self._settings.job, 60_000
-        )
-        first = origin(self._log.head(), self._log.clock_ms(), self._settings.window_ms)
+        settings, client, keys = self._settings, self._client, self._keys
+        self._lease = lease = Lease(client, keys, settings.job, 60_000)
+        first = origin(self._log.head(), self._log.clock_ms(), settings.window_ms)
         got = lease.acquire(self._info.log_id, first)
         if not isinstance(got, LeaseGrant):
             raise RuntimeError(f"the lease is held by {got.by}")
         self._term, self._batch_id = got.term, 0
-        options = PublishOptions.of(self._settings)
+        options = PublishOptions.of(settings)
         self._source = source_options(
-            self._settings, self._info, lease.owner, manual_clock=True
+            settings, self._info, lease.owner, manual_clock=True
         )
         standing = TakingBack(entry_rules(self._source))
-        self._publisher = Publisher(
-            self._client, self._keys, options, got.term, standing
-        )
+        self._publisher = Publisher(client, keys, options, got.term, standing)
         self._instruments = self._newest_instruments()
         if self._spark is not None:
             self._start_query(self._spark)
@@ -357,17 +339,14 @@ class ThrottleDriver(TradesByHand):
     def dead_letters(self) -> list[dict[str, str]]:
         """Return the refused trades: ``reason``, ``error`` and ``trade`` of each."""
         letters: list[dict[str, str]] = []
-        for partition in range(self._info.partitions):
-            entries: Any = self._client.xrange(
-                f"{self._keys.dead(self._settings.job)}:{partition}"
-            )
-            letters += [
-                {
-                    name.decode(): value.decode("utf-8", "replace")
-                    for name, value in f.items()
-                }
-                for _, f in entries
-            ]
+        dead = self._keys.dead(self._settings.job)
+        for partition in range(self.partitions):
+            entries: Any = self._client.xrange(f"{dead}:{partition}")
+            for _, fields in entries:
+                pairs = fields.items()
+                letters.append(
+                    {n.decode(): v.decode("utf-8", "replace") for n, v in pairs}
+                )
         return letters
 
     def _start_server(self, folder: Path) -> str:
@@ -377,14 +356,12 @@ class ThrottleDriver(TradesByHand):
         return f"redis://127.0.0.1:{server.port}/0"
 
     def _publish_by_rules(self) -> None:
-        reader, settings = TradeLogReader(self._source), self._settings
+        reader, window_ms = TradeLogReader(self._source), self._settings.window_ms
         while True:
             start = self._published_cut()
-            if wait_ms(start.end_ms, self._log.clock_ms(), settings.window_ms):
+            if wait_ms(start.end_ms, self._log.clock_ms(), window_ms):
                 return
-            batch = next_batch(
-                reader, start, settings.window_ms, self._pass, self._instruments
-            )
+            batch = next_batch(reader, start, window_ms, self._pass, self._instruments)
             self._publish(batch, self._batch_id)
             # The next window is open now.
             self._instruments = self._newest_instruments()
@@ -429,11 +406,8 @@ class ThrottleDriver(TradesByHand):
             self._instruments = self._newest_instruments()
             return self._instruments.instruments
 
-        self._sink = BatchSink(
-            self._settings.window_ms,
-            self._publish,
-            newest_instruments=newest_instruments,
-        )
+        window_ms, newest = self._settings.window_ms, newest_instruments
+        self._sink = BatchSink(window_ms, self._publish, newest_instruments=newest)
         checkpoint = self._settings.state_dir / f"checkpoint-{self._term}"
         self._query = start_query(spark, self._source, self._sink, checkpoint)
 
@@ -444,9 +418,8 @@ class ThrottleDriver(TradesByHand):
             if self._sink.error is not None:
                 raise self._sink.error
             if time.monotonic() > deadline:
-                raise TimeoutError(
-                    f"Spark published nothing within {_SPARK_WITHIN_S} s"
-                )
+                words = f"Spark published nothing within {_SPARK_WITHIN_S} s"
+                raise TimeoutError(words)
             time.sleep(0.01)
         # What is published is seen here before Spark's thread comes to this point.
         until_s = time.monotonic() + _CRASHES_WITHIN_S
