@@ -4,14 +4,13 @@ For those that begin a day, or whose amounts are in no column; the others go by 
 (``day_columns.py``).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pyarrow as pa
 
 from throttle.contract.day_so_far import STARTS, DaySoFar
 from throttle.contract.row_sums import RowSums
 from throttle.contract.session_calendar import SessionCalendars
-from throttle.contract.snapshot import Row
 from throttle.window.batch import Batch
 from throttle.window.group_rows import Place
 from throttle.window.traded import FirstTrade
@@ -57,7 +56,8 @@ def days_after(
     starting: dict[Place, bytes] = {}
     firsts = batch.traded.firsts(known) if known else {}
     for isin, day in known.items():
-        for end_ms, row in _rows_of(batch, isin):
+        placed = ((window.end_ms, window.rows.get(isin)) for window in batch.windows)
+        for end_ms, row in ((end_ms, one[1]) for end_ms, one in placed if one):
             start_ms, before = begins.of(isin, end_ms), day
             day = _with_row(day, start_ms, row.row_sums, firsts.get((end_ms, isin)))
             if before is None or _opening(before) != _opening(day):
@@ -65,13 +65,6 @@ def days_after(
         if day is not None:
             days[isin] = day
     return days, starting
-
-
-def _rows_of(batch: Batch, isin: str) -> Iterator[tuple[int, Row]]:
-    for window in batch.windows:
-        placed = window.rows.get(isin)
-        if placed is not None:
-            yield window.end_ms, placed[1]
 
 
 def _opening(day: DaySoFar) -> tuple[int, bytes, bytes]:

@@ -91,7 +91,9 @@ def decode(
     rule is refused alone.
     """
     try:
-        _check_size(payload, max_bytes)
+        if len(payload) > max_bytes:
+            rule = f"over {max_bytes} bytes"
+            raise InvalidTrade("too_large", "trade", len(payload), rule)
         if decoder is None or not payload:
             return [Trade.from_wire(payload)]
         try:
@@ -145,12 +147,6 @@ def _skipped(name: str) -> Skipped:
             f"{name[:40]!r}: a name for what is no trade has 1 to 32 of a-z, 0-9 and _"
         )
     return Skipped(name)
-
-
-def _check_size(payload: bytes, max_bytes: int) -> None:
-    if len(payload) > max_bytes:
-        rule = f"over {max_bytes} bytes"
-        raise InvalidTrade("too_large", "trade", len(payload), rule)
 
 
 def _bare(error: InvalidTrade) -> InvalidTrade:
