@@ -168,10 +168,9 @@ def warm_up(
     stop: threading.Event,
     windows: int = WARMUP_WINDOWS,
 ) -> None:
-    """Run made-up windows through everything but the publish.
+    """Run made-up windows through everything but the publish. Raises ThrottleFailed.
 
-    First live ones, one by one, then a batch as after an outage: it has a plan of its
-    own. Raises ThrottleFailed.
+    First live ones, one by one, then a batch as after an outage: its plan is its own.
     """
     live, backlog = windows, 1
     log.info("warming up", windows=live)

@@ -88,8 +88,8 @@ class Candidate:
     def check_free(self) -> None:
         """Refuse to start beside a living job of the same name, unless standing by.
 
-        A job that was killed a moment ago still holds its lease: wait until it would
-        have run out. Raises JobRefused.
+        The lease of a job that was killed a moment ago runs out first. Raises
+        JobRefused.
         """
         self._check_stream()
         until_s = time.monotonic() + self._patience_s()
@@ -174,8 +174,8 @@ class Candidate:
     def _check_log(self, info: LogInfo) -> None:
         """Refuse a log that is not the one this job has read.
 
-        A log in Redis that is another one was emptied with all that was published
-        from it, or on purpose. A topic was not: positions of another one mean nothing.
+        Another log in Redis was emptied with all that was published from it. A topic
+        was not: positions of another one mean nothing.
         """
         settings, job = self._settings, self._settings.job
         only = settings.only()

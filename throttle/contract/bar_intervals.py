@@ -114,10 +114,10 @@ def with_bar(
     after: Bar,
     calendar: SessionCalendar = EVERYDAY,
 ) -> DayBar | None:
-    """Return an instrument's day once its bar has changed from ``before`` to ``after``.
+    """Return an instrument's day once its bar has changed from ``before`` (None: new).
 
-    ``before`` is None for a bar that is new. A later day takes the place of the one
-    known; a bar of an earlier day changes nothing.
+    A later day takes the place of the one known; a bar of an earlier day changes
+    nothing.
     """
     start_ms, end_ms = calendar.day_of(after.start_ms)
     if day is not None and day.bar.start_ms > start_ms:

@@ -119,8 +119,7 @@ def newer(known: Bar | None, other: Bar) -> Bar:
     """Return which of two bars of an instrument and a start is to be kept.
 
     One of a lesser edition was computed from a log that no longer held all of its
-    trades: after a checkpoint was lost, what is known is the better. What was closed
-    stays closed.
+    trades. What was closed stays closed.
     """
     if known is None:
         return other

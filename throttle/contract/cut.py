@@ -52,8 +52,8 @@ class Cut:
     def to_offset(self) -> dict[str, int]:
         """Encode as a flat Spark offset, always in the same key order.
 
-        Spark compares offsets as JSON text: another order would look like news. An
-        unknown count is -1. Without an instrument table nothing is said of its version.
+        Spark compares offsets as text. An unknown count is -1. Without an instrument
+        table nothing is said of its version.
         """
         offset = {"end_ms": self.end_ms}
         if self.instruments:
@@ -109,9 +109,8 @@ def next_end(
 ) -> int:
     """Return the end of the last window that the next batch shall cut.
 
-    It is the newest boundary the log server's clock has passed, at most
-    ``max_windows`` after the previous one, and the very next one if the clock has
-    passed none yet.
+    It is the newest boundary the log server's clock has passed, at most ``max_windows``
+    after the previous one, and the very next one if it has passed none yet.
     """
     windows = (clock_ms - previous_end_ms) // window_ms
     return previous_end_ms + max(1, min(windows, max_windows)) * window_ms
@@ -120,10 +119,9 @@ def next_end(
 def may_be_cut(end_ms: int, tail: Tail) -> bool:
     """Tell whether a window may be cut where the log's end before ``end_ms`` is.
 
-    The tail's clock was read first. With one server giving both clock and append time,
-    a clock at or past the boundary means that nothing can be appended before it any
-    more. Only a server whose clock was set back could; such a straggler has a position
-    above the cut's and falls into the next window.
+    The tail's clock was read first: at or past the boundary nothing can be appended
+    before it any more. Only a server whose clock was set back could; such a straggler
+    falls into the next window.
     """
     return tail.clock_ms >= end_ms
 

@@ -23,11 +23,7 @@ STARTS = b"!"
 
 
 def encode_days(lines: Sequence[bytes]) -> bytes:
-    """Return what stands behind the rows of a message (``snapshot.py``).
-
-    A line is ``<isin> <text>``. Instruments that have no row are among those of a
-    message of the channel.
-    """
+    """Return what stands behind the rows of a message; a line is ``<isin> <text>``."""
     return b"\n\n" + b"\n".join(lines) if lines else b""
 
 
@@ -73,10 +69,9 @@ def day_object(text: bytes) -> bytes:
 
 
 def day_after(text: bytes, sums: RowSums) -> bytes:
-    """Return the text of a day after a further row with these sums.
+    """Return the text of a day after a further row with these sums; empty if not known.
 
-    It starts the day if the text does. Empty if they are not known: then nobody can
-    say it.
+    It starts the day if the text does.
     """
     day = DayText.split(text)
     total = day.sums().fold(sums)
@@ -87,11 +82,7 @@ def day_after(text: bytes, sums: RowSums) -> bytes:
 
 
 class DaySoFar(NamedTuple):
-    """A day as numbers.
-
-    ``first`` is the version of the trade whose price ``open`` is; both are empty if
-    there is none.
-    """
+    """A day as numbers; ``first`` is the version of the trade that opened it."""
 
     start_ms: int
     sums: RowSums

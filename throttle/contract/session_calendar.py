@@ -62,11 +62,10 @@ EVERYDAY = SessionCalendar()
 
 @dataclass(frozen=True, slots=True)
 class SessionCalendars:
-    """The calendars of several markets, by the first two letters of an ISIN.
+    """The calendars of several markets, by the first two letters of an ISIN or key.
 
-    They are the instrument's country, or the venue of a key that is none. Other than
-    the market in an instrument table they never change: a bar belongs to one day for
-    good. ``everyday`` is for those that are not ``named``.
+    They never change: a bar belongs to one day for good. ``everyday`` is for those that
+    are not ``named``.
     """
 
     everyday: SessionCalendar = EVERYDAY

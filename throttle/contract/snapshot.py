@@ -113,9 +113,8 @@ class Row(NamedTuple):
 class LastValue(NamedTuple):
     """What the last-value table holds of an instrument.
 
-    ``offset`` is that of the window in which the instrument changed last. ``day`` is
-    the text of its day so far as of that window, which has a hash of its own
-    (``Keys.days_so_far``); empty where it is not known.
+    ``offset`` is that of the window in which it changed last, ``day`` the text of its
+    day as of that window (``Keys.days_so_far``); empty where it is not known.
     """
 
     isin: str

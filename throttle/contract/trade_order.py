@@ -29,11 +29,7 @@ NO_VERSION = b"0" * VERSION_CHARS
 
 
 def encode_version(time_us: int, seq: int, position: int, revision: int = 0) -> bytes:
-    """Encode an order as text: greater text is newer.
-
-    Fixed width, so bytes compare as the numbers do, in Lua too, where a number
-    above 2^53 would be rounded.
-    """
+    """Encode an order as text of a fixed width: greater text is newer, in Lua, too."""
     return b"%04d%016d%019d%019d" % (revision, time_us, seq, position)
 
 

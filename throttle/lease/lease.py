@@ -168,8 +168,8 @@ class _Renewal(ABC):
 class Keeper(_Renewal):
     """Renews a lease in the background, until closed. A context manager.
 
-    ``is_fenced`` tells that another job has taken over. Whatever else waits for Redis,
-    this asks it all the time: ``outage`` is told when it is away.
+    ``is_fenced`` tells that another job has taken over; ``outage`` is told when Redis
+    is away.
     """
 
     def __init__(self, lease: Lease, term: int, ttl_ms: int, outage: OutageLog) -> None:

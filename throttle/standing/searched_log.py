@@ -98,10 +98,9 @@ class SearchedLog:
         self._asked_s = -inf
 
     def oldest_ms(self) -> int | None:
-        """Return when its oldest entry was appended, None if it has none.
+        """Return when its oldest entry was appended, some seconds ago; None: none.
 
-        As of some seconds ago: meanwhile it can only have lost some. Raises what
-        reading the log raises.
+        Raises what reading the log raises.
         """
         now_s = time.monotonic()
         if now_s >= self._asked_s + _OLDEST_KNOWN_S:

@@ -22,10 +22,9 @@ MOST_KEPT = 50_000
 
 
 class KeptLooks:
-    """Looks back at single instruments, kept from batch to batch.
+    """Looks back at single instruments, each as far as was needed, and keeps them.
 
-    Each goes as far back as was needed. Who asks for a day's range again would have to
-    read the day again; what came since the batch before is read once for all.
+    What came since the batch before is read once for all of them.
     """
 
     def __init__(self, rules: EntryRules, log: SearchedLog) -> None:
@@ -37,10 +36,9 @@ class KeptLooks:
     def upto(
         self, end: Cut, asked: Mapping[str, Collection[int]]
     ) -> Mapping[str, LookBack]:
-        """Return what is known of instruments up to a cut.
+        """Return what is known of those that are ``asked`` for, in some partitions.
 
-        ``asked`` names the partitions in which their entries are. Raises what reading
-        the log raises.
+        Raises what reading the log raises.
         """
         self._forget(end)
         if self._end is not None and self._looks:
@@ -110,11 +108,7 @@ class TakenFromBatch:
 
 
 class TakingBack:
-    """Finds in the log what batches take back.
-
-    Windows wait for it, so what is read of the log before a batch is bounded
-    (``entry_budget.py``).
-    """
+    """Finds in the log what batches take back; what is read for one is bounded."""
 
     def __init__(self, rules: EntryRules) -> None:
         self._rules = rules

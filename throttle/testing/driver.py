@@ -123,9 +123,8 @@ class PublishedWindow:
     def fields(self, isin: str) -> dict[str, Any]:
         """Return what clients get of an instrument, numbers as text.
 
-        ``volume``, ``value``, ``high`` and ``low`` are there if the row stands for
-        more than its own trade, the latter two if one of its trades counts for the
-        range.
+        ``volume``, ``value``, ``high`` and ``low`` are there if the row stands for more
+        than its own trade, the latter two if one of its trades counts for the range.
         """
         row = self.rows[isin]
         _, *amounts = row.sums.decode().split(",")
@@ -142,10 +141,9 @@ def _checked(instruments: Sequence[InstrumentEntry]) -> list[InstrumentEntry]:
 
 
 class TradesByHand(ABC):
-    """A trade log with a clock turned by hand, to which a test appends trades.
+    """A log of so many ``partitions`` with a clock turned by hand, for a test's trades.
 
-    Moments are milliseconds since ``start_ms``, which is since 1970. ``partitions`` is
-    how many the log has.
+    Moments are milliseconds since ``start_ms``, which is since 1970.
     """
 
     partitions: int
@@ -264,9 +262,8 @@ class ThrottleDriver(TradesByHand):
     def load_instruments(self, instruments: Sequence[InstrumentEntry]) -> int:
         """Have the table say these instruments and no others; return its version.
 
-        A window that is open was planned with the table as it was: what is said now
-        counts from the next one on. Raises TypeError for what is no
-        ``InstrumentEntry``.
+        It counts from the window on that is not open yet. Raises TypeError for what is
+        no ``InstrumentEntry``.
         """
         wanted = InstrumentList(_checked(instruments))
         return load_list(self._store, wanted, is_forced=True).version

@@ -31,8 +31,8 @@ log = structlog.get_logger()
 class InstrumentWatch:
     """Knows the instrument table. A context manager: it reads in a thread of its own.
 
-    No batch ever waits long: while the table's server is away, or takes its time, the
-    table that is known goes on. One that was emptied, or filled anew, takes its place.
+    While the table's server is away, or takes its time, the table that is known goes
+    on.
     """
 
     def __init__(self, open_store: Callable[[], InstrumentStore]) -> None:

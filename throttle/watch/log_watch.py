@@ -32,8 +32,8 @@ class LogWatch:
     """Looks after a log in the background, until closed. A context manager.
 
     ``newest`` tells the cut that was published last, and when by the monotonic clock.
-    ``error`` is what will not pass by itself. ``metrics`` gets to know how many trades
-    wait in the log.
+    ``error`` is what will not pass by itself. ``metrics`` gets to know what waits in
+    the log.
     """
 
     def __init__(

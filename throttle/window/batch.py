@@ -160,11 +160,9 @@ def assemble(
 ) -> Batch:
     """Turn a conflated batch into its windows, oldest first.
 
-    It needs the columns that ``conflate.py`` returns: ``window``, ``key``,
-    ``partition``, ``latest``, ``first``, those of ``FOLDED``, and ``place`` if it was
-    joined with ``instruments``, a table above version 0. Raises
-    Abandoned if a task gave it up, and ValueError if the cuts that its tasks have made
-    do not fit together.
+    It needs the columns that ``conflate.py`` returns, and ``place`` if it was joined
+    with ``instruments``, a table above version 0. Raises Abandoned if a task gave it
+    up, and ValueError if the cuts of its tasks do not fit together.
     """
     table = conflated.flatten()
     is_trade = pc.invert(pc.starts_with(table["key"], REFUSED_PREFIX))
@@ -211,10 +209,9 @@ def assemble(
 def _split_not_last(
     rows: pa.Table, instruments: InstrumentColumns
 ) -> tuple[pa.Table, pa.Table]:
-    """Return rows that are no trades of the last price: of trades, and all others.
+    """Return trades that do not count for the last price, and all other rows.
 
-    ``key`` of the former becomes their ISIN, and ``place``, which their own key has not
-    got by the join, that of their instrument.
+    ``key`` of the former becomes their ISIN, and ``place`` that of their instrument.
     """
     are_not_last = pc.starts_with(rows["key"], NOT_LAST_PREFIX)
     trades, others = rows.filter(are_not_last), rows.filter(pc.invert(are_not_last))

@@ -23,9 +23,8 @@ _LATEST = ("append_time", *ORDER, "payload", "reason", "error")
 def combine(table: pa.Table, window_ms: int) -> pa.Table:
     """Reduce rows to one per window, key and partition: the latest, standing for all.
 
-    Rows come and go with the columns of ``ARROW_SCHEMA``. A map-side combine: what
-    Spark's group-by does (``conflate.py``), done early where it is cheap; it may be
-    left out, or done to any part of a batch, without another result.
+    Rows come and go with the columns of ``ARROW_SCHEMA``. It is done early where it is
+    cheap, and may be left out, or done to any part of a batch, without another result.
     """
     table = _with_odd_folded(table, window_ms)
     window = _windows(table, window_ms)
@@ -55,8 +54,7 @@ def combine(table: pa.Table, window_ms: int) -> pa.Table:
 def _by_first(ordered: pa.Table) -> tuple[pa.Array, pa.Table]:
     """Return the rank of each row by its first trade, and the columns in that order.
 
-    ``ordered`` is in the order of the latest trades, which is the same one where each
-    row stands for one trade.
+    ``ordered`` has that order already where each row stands for one trade.
     """
     columns = ordered.select(FIRST)
     every = pa.repeat(pa.scalar(True), len(ordered))
@@ -75,11 +73,7 @@ def _windows(table: pa.Table, window_ms: int) -> pa.Array:
 
 
 def _with_odd_folded(table: pa.Table, window_ms: int) -> pa.Table:
-    """Reduce rows of ``SUM_PREFIX`` to one per window, trade's key and partition.
-
-    However many trades fit into no column, their rows are no more than those of
-    instruments.
-    """
+    """Reduce rows of ``SUM_PREFIX`` to one per window, trade's key and partition."""
     is_sum = pc.starts_with(table["key"], SUM_PREFIX)
     if not pc.any(is_sum).as_py():
         return table

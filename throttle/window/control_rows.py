@@ -22,9 +22,8 @@ from throttle.window.row_schema import (
 def cut_row(start: Cut, end: Cut, read_ms: int = 0) -> pa.Table:
     """Return the row (``ARROW_SCHEMA``) that carries the cuts of a task.
 
-    It is in the batch's last window. ``end`` is of the partitions that the task has
-    read, the first of which is the row's own. ``read_ms`` is when it had read them, by
-    its machine's clock, in milliseconds since 1970.
+    ``end`` is of the partitions that the task has read, the first of which is the row's
+    own. ``read_ms`` is when it had read them, by its machine's clock.
     """
     cuts = {"start": start.to_offset(), "end": end.to_offset(), "read_ms": read_ms}
     return _marker(CUT_KEY, end.partitions[0], end.end_ms, orjson.dumps(cuts))

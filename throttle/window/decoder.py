@@ -83,12 +83,10 @@ def decode(
 ) -> Sequence[Judged]:
     """Return what an entry holds: its trades in order, or why it is none. Never raises.
 
-    Without a decoder it is a trade in the project's own form.
-
-    An entry of more than ``max_bytes``, or without a byte, does not get to the decoder.
-    A trade that a decoder made is as good as one read from JSON: it can be encoded, and
-    is not larger than a payload may be. If an entry holds several, each that breaks a
-    rule is refused alone.
+    Without a decoder it is a trade in the project's own form. An entry of more than
+    ``max_bytes``, or without a byte, does not get to the decoder. A trade that a
+    decoder made is as good as one read from JSON. If an entry holds several, each that
+    breaks a rule is refused alone.
     """
     try:
         if len(payload) > max_bytes:

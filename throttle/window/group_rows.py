@@ -52,8 +52,7 @@ class BatchGroups(NamedTuple):
 class GroupRows:
     """The joined rows of a batch, from which its groups are computed.
 
-    ``markets`` are the markets of their instruments, sorted; the one of instruments
-    whose market nobody has said is empty.
+    ``markets`` are the markets of their instruments, sorted; an unknown one is empty.
     """
 
     def __init__(

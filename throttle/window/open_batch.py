@@ -54,9 +54,8 @@ def plan_after(cut: Cut) -> BatchPlan:
 def next_step_ms(left_ms: float) -> float:
     """Return how much of a window shall be left when its entries are read next.
 
-    Half of it: a busy log is read in a few steps, each half as long as the one before,
-    and what is left to do after the boundary is the same at any rate. 0 is the
-    boundary itself.
+    Half of it, or 0, the boundary: so a busy log is read in a few steps, and what is
+    left to do after the boundary is the same at any rate.
     """
     half_ms = left_ms / 2
     return half_ms if half_ms >= LAST_STEP_MS else 0
@@ -65,8 +64,7 @@ def next_step_ms(left_ms: float) -> float:
 def join_cuts(parts: Iterable[tuple[Cut, Cut]]) -> tuple[Cut, Cut]:
     """Return the two cuts of a batch from those that its tasks made.
 
-    Each task's second one is of its own partitions. Raises ValueError if they are not
-    parts of one batch.
+    Raises ValueError if they are not parts of one batch.
     """
     parts = list(parts)
     starts, ends = zip(*parts, strict=True)

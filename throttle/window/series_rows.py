@@ -64,10 +64,9 @@ class SeriesRules:
     def by_columns(
         self, payloads: pa.Array, isins: pa.Array, times_us: pa.Array
     ) -> tuple[pa.Array, pa.Array, pa.Array]:
-        """Return payloads and keys for all that trades count for, and of which each is.
+        """Return payloads (of the wire form) and keys for all that trades count for.
 
-        Payloads have the form that ``Trade.to_wire`` writes; what is returned last are
-        places in the given columns.
+        With them comes the place of each in the given columns.
         """
         payloads = self._labelled(payloads, isins, times_us)
         every = pa.repeat(pa.scalar(True), len(payloads))

@@ -134,8 +134,7 @@ def unpack(payload: bytes) -> Amounts:
 def texts(columns: Columns) -> pa.Array:
     """Return columns as a row says them, ``<volume>,<value>,<high>,<low>``.
 
-    High and low are empty where no trade counts for the range. Where the trades are in
-    no column all is null.
+    Both latter are empty where no trade counts for the range; null: in no column.
     """
     prices = []
     for name in (HIGH, LOW):

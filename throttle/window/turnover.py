@@ -33,10 +33,9 @@ def of_all(rows: pa.Table, payload: str = "payload") -> ByPartition:
 def of_newest(
     trades: pa.Table, bodies: Sequence[bytes], are_newest: Sequence[bool]
 ) -> ByPartition:
-    """Return what the trades themselves come to that rows show.
+    """Return what the trades that rows show come to themselves.
 
-    Of the rows that are their instrument's newest one in its window; ``bodies`` are
-    what clients get of each.
+    ``bodies`` are what clients get of each row; its trade is shown if it is newest.
     """
     # Without the payloads, which would be copied.
     columns_of_all = trades.select(["partition", "trades", *SUMS]).combine_chunks()

@@ -133,8 +133,7 @@ class CountsFor(NamedTuple):
 def counts_for(payloads: pa.Array) -> CountsFor | None:
     """Return what valid trades count for, None if all of them count for everything.
 
-    They are as ``Trade.to_wire`` or ``Trade.to_row`` writes them: further fields come
-    behind those that every trade has, so only what is there is searched.
+    They are as ``Trade.to_wire`` or ``Trade.to_row`` writes them.
     """
     if not _may_hold(payloads, FIELD):
         return None

@@ -17,8 +17,7 @@ from throttle.contract.products.movers import change_of
 class TradingBurst:
     """A burst that has ended: its ``bar`` goes from its first to its last trade.
 
-    ``bar.start_ms`` and ``bar.end_ms`` are the whole milliseconds in which those were
-    made. ``bar.trades`` is at least ``burst_trades``.
+    Start and end are the whole milliseconds in which those were made.
     """
 
     bar: Bar
