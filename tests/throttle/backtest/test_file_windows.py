@@ -41,7 +41,7 @@ def test_windows_are_those_of_a_job(
                 ended_ms += W
                 driver.turn_clock(ended_ms)
             # The trades are there when they are made.
-            append(driver, step._replace(late_ms=0), at_ms)
+            append(driver, step._replace(late_ms=0), at_ms, 0)
         driver.turn_clock(ended_ms + W)
         windows = {w.end_ms: w.rows for w in driver.windows() if w.rows}
     log = sorted(logged_in_redis(client), key=lambda one: one.position)

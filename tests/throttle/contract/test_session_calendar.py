@@ -44,9 +44,7 @@ def test_a_day_on_which_clocks_change_is_shorter() -> None:
     ("zone", "begins", "words"),
     [
         ("Korea/Seoul", "09:00", "zone 'Korea/Seoul': must be"),
-        ("", "09:00", "zone '': must be"),
         ("Asia/Seoul", "25:00", "begins '25:00': must be"),
-        ("Asia/Seoul", "9", "begins '9': must be"),
         ("Asia/Seoul", "09:00:00", "begins '09:00:00': must be"),
     ],
 )

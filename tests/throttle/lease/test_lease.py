@@ -90,13 +90,6 @@ def test_whoever_holds_a_lease_may_take_it_again(client: redis.Redis) -> None:
     assert first < second < third
 
 
-def test_a_term_is_never_given_twice(client: redis.Redis) -> None:
-    """A holder that an emptied server has forgotten must not share its term."""
-    first = take(make_lease(client)).term
-    client.flushall()
-    assert take(make_lease(client)).term > first
-
-
 def test_renewing_puts_off_the_end(client: redis.Redis) -> None:
     """A living job keeps its lease."""
     lease = make_lease(client)

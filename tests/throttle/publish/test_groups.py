@@ -137,22 +137,6 @@ def test_a_table_that_is_gone_takes_its_groups_along(
     assert "group:market:KOSPI" in driver.windows()[-1].groups
 
 
-def test_instruments_nobody_knows_are_published_and_counted(
-    driver: ThrottleDriver,
-) -> None:
-    """They are in the groups without a name, so that sums are right."""
-    driver.trade(C, "7", at_ms=1)
-    driver.trade(C, "8", at_ms=2)
-    driver.trade(A, "101", at_ms=3)
-    driver.turn_clock(W)
-    [window] = driver.windows()
-    assert window.prices() == {C: "8", A: "101"}
-    assert window.groups["group:market:"]["trades"] == "2"
-    assert window.groups["group:sector:"]["unpriced"] == "1"
-    books = driver.ledger().total
-    assert (books.unknown_instrument, books.published, books.superseded) == (2, 2, 1)
-
-
 def test_a_market_has_a_channel_of_its_own(
     driver: ThrottleDriver, client: redis.Redis
 ) -> None:

@@ -19,7 +19,6 @@ from tests.throttle.testing.tapes import (
     play,
     rows_of,
     tapes,
-    two_jobs,
 )
 from throttle.contract.snapshot import Row
 from throttle.testing.driver import START_MS, ThrottleDriver
@@ -101,26 +100,3 @@ def test_the_day_is_what_was_traded(
         expected = days_of(trades, START_MS + update.end_ms)
         for row in rows_of([update]):
             assert of_updates.take(row) == expected[row.isin] == read_day(row.day)
-
-
-@settings(max_examples=many(40), suppress_health_check=is_one_server)
-@given(tape=tapes)
-def test_the_day_is_what_was_traded_whoever_publishes(
-    tape: list[Step], redis_url: str, client: redis.Redis
-) -> None:
-    """Two jobs, an instrument in partitions of both, one of them behind."""
-    client.flushall()
-    with two_jobs(redis_url, day_calendars="Asia/Seoul@00:00") as drivers:
-        play(tape, drivers)
-        updates = drivers[0].updates()
-    trades = logged_in_redis(client)
-    of_all = sums_of_trades(trades)
-    assert {isin: day.sums for isin, day in stored_days(client).items()} == of_all
-    opened = {
-        isin: open_of(t for t in trades if json.loads(t.payload)["isin"] == isin)
-        for isin in of_all
-    }
-    assert {isin: day.open for isin, day in stored_days(client).items()} == opened
-    follower = Follower()
-    for row in rows_of(updates):
-        assert follower.take(row) == read_day(row.day)

@@ -22,13 +22,11 @@ from tests.published import item_of, published_windows
 from tests.throttle.testing.tapes import (
     ISINS,
     Step,
-    W,
     check_audit,
     is_one_server,
     play,
     rows_of,
     tapes,
-    two_jobs,
 )
 from throttle.contract.snapshot import Row
 from throttle.testing.driver import PublishedWindow, ThrottleDriver
@@ -98,23 +96,3 @@ def test_rows_add_up_to_the_trades_and_no_price_goes_back(
         check_never_back(rows_of(messages))
         for window in messages:
             check_groups(window)
-
-
-@settings(max_examples=many(40), suppress_health_check=is_one_server)
-@given(tape=tapes)
-def test_two_jobs_add_up_to_the_trades_and_no_price_goes_back(
-    tape: list[Step], redis_url: str, client: redis.Redis
-) -> None:
-    """One may be behind the other, and an instrument may be in partitions of both."""
-    client.flushall()
-    with two_jobs(redis_url) as drivers:
-        # What was never shown is in no row: whose job is first decides.
-        for isin in ISINS:
-            drivers[0].trade(isin, "1", at_ms=0, partition=0)
-        drivers[0].turn_clock(W)
-        play(tape, drivers, W)
-        windows, updates = drivers[0].windows(), drivers[0].updates()
-    for messages in (windows, updates):
-        rows = rows_of(messages)
-        assert sums_of(rows) == sums_of_trades(logged_in_redis(client))
-        check_never_back(rows)

@@ -33,15 +33,6 @@ def test_a_job_begins_behind_a_batch_of_nothing() -> None:
     assert (plan.start, plan.end_ms, plan.partitions) == (START, 4_000, (0, 1, 2))
 
 
-def test_the_steps_of_a_window_are_few_and_get_shorter() -> None:
-    """What is left after the boundary is what came in the last step."""
-    left, steps = 1_900.0, []
-    while left > 0:
-        steps.append(next_step_ms(left))
-        left = steps[-1]
-    assert steps == [950, 475, 237.5, 118.75, 59.375, 0]
-
-
 @given(st.floats(0.01, 3_600_000))
 def test_a_step_is_ahead_and_not_too_short(left: float) -> None:
     """Reading in ever smaller steps would cost more than it brings."""

@@ -97,12 +97,3 @@ def test_a_usual_trade_fits(price: str) -> None:
     prices, sizes = pa.array([price]), pa.array(["3"])
     assert (of_columns(prices, sizes)[1] is None) is not is_large
     assert (of_amounts([Amounts.of_trade(price, "3")])[1] == []) is True
-
-
-def test_no_trades_are_no_trouble() -> None:
-    """A chunk may hold none."""
-    none = pa.array([], pa.string())
-    columns, fits = of_columns(none, none)
-    assert fits is None
-    assert {len(column) for column in columns.values()} == {0}
-    assert of_amounts([])[1] == []

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +15,6 @@ from ingest.trade import (
     RESERVED,
     InvalidTrade,
     Trade,
-    check_isin,
     check_not_ahead,
 )
 from ingest.tradelog.contract import Chunk
@@ -293,28 +291,6 @@ def test_a_time_out_of_the_century_is_refused() -> None:
     for time_us in (EARLIEST_TIME_US, 10**15 - 1, LATEST_TIME_US - 1, LATEST_TIME_US):
         payload = GOOD.to_wire().replace(b"%d" % GOOD.time_us, b"%d" % time_us)
         agree(make_chunk([(5 * 10**12, payload), (NOW_MS, payload)]))
-
-
-def test_isins_are_judged_as_the_rules_judge_them() -> None:
-    """Each one is right or wrong for itself, however often it comes."""
-    wrong = ISINS[0][:-1] + str((int(ISINS[0][-1]) + 1) % 10)
-    some = [ISINS[0], wrong, ISINS[1], ISINS[0], wrong]
-    found = vector_check.with_valid_isin(pa.array(some, pa.string())).to_pylist()
-    assert found == [True, False, True, True, False]
-    with pytest.raises(InvalidTrade):
-        check_isin(wrong)
-
-
-def test_no_payloads_are_no_trouble() -> None:
-    """A quiet partition has columns too, all empty."""
-    none = binary()
-    assert vector_check.has_wire_form(none).to_pylist() == []
-    assert vector_check.isins(none).to_pylist() == []
-    assert vector_check.times_us(none).to_pylist() == []
-    assert [c.to_pylist() for c in vector_check.numbers(none)] == [[], [], []]
-    assert vector_check.with_valid_isin(pa.array([], pa.string())).to_pylist() == []
-    assert vector_check.row_bodies(none) == []
-    assert vector_check.check(make_chunk([]), (0, 1), MAX_AHEAD_MS) == []
 
 
 def test_what_trades_count_for_is_found_in_any_part_of_a_column() -> None:
