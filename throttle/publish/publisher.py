@@ -142,18 +142,18 @@ class Publisher:
         while True:
             args = self._document(batch, batch_id, no_news, days, restated)
             status, *values = self._publish(keys=keys, args=args)
-            if status in (b"listened", b"shared"):
-                self._has_listeners |= status == b"listened"
-                self._has_others |= status == b"shared"
-                continue
-            # Others publish the same instruments, and both only go on: this ends.
-            if status == b"moved":
+            if status == b"listened":
+                self._has_listeners = True
+            elif status == b"shared":
+                self._has_others = True
+            elif status == b"moved":
+                # Others publish the same instruments, and both only go on: this ends.
                 self._days.forget(values[0].decode().split())
                 days = self._days.after(batch, taken)
-                continue
-            if status != b"stale":
+            elif status == b"stale":
+                no_news = NoNews.decode(values[0])
+            else:
                 break
-            no_news = NoNews.decode(values[0])
         if status == b"fenced":
             raise Fenced(
                 f"fenced: another job named {job!r} has taken over "

@@ -110,13 +110,13 @@ def restate(
         newest, placed = of_it.newest, rows.get(isin)
         row = _row_of(isin, newest, placed)
         is_own = newest is not None and _is_of_last_window(batch, newest)
+        own = newest if is_own else None
         if placed is not None and placed[1].version != NO_VERSION:
             _count_shown(counts[placed[0]], placed[1], -1)
-        if newest is not None and is_own:
-            _count_shown(counts[newest.partition], row, 1)
         partition = now[0].by.partition if placed is None else placed[0]
-        if newest is not None and is_own:
-            partition = newest.partition
+        if own is not None:
+            partition = own.partition
+            _count_shown(counts[partition], row, 1)
         rows[isin] = partition, row
         gone = frozenset(one.trade.version[REVISION_CHARS:] for one in of_it.taken_back)
         trades = tuple(one.trade for one in now)

@@ -1,6 +1,6 @@
 """What a batch's trades come to by instrument, and which of them came first. Pure."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -67,13 +67,11 @@ class BatchTrades:
         at = pc.index_in(rows["key"], windows["key"].combine_chunks())
         is_first = pc.equal(rows[END], windows[f"{END}_min"].take(at))
         first, later = rows.filter(is_first), rows.filter(pc.invert(is_first))
-        several = first.group_by("key", use_threads=False).aggregate(
-            [([], "count_all")]
-        )
+        by_key = first.group_by("key", use_threads=False)
+        several = by_key.aggregate([([], "count_all")])
         alone = several.filter(pc.equal(several["count_all"], _ONE))["key"]
-        soonest = later.group_by("key", use_threads=False).aggregate(
-            [(FIRST_TIME, "min")]
-        )
+        by_key = later.group_by("key", use_threads=False)
+        soonest = by_key.aggregate([(FIRST_TIME, "min")])
         at = pc.index_in(first["key"], soonest["key"].combine_chunks())
         next_us = soonest[f"{FIRST_TIME}_min"].take(at)
         is_later = pc.greater(next_us, first[FIRST_TIME])
@@ -96,23 +94,16 @@ class BatchTrades:
         """Return the first trades of some instruments, by window's end and ISIN."""
         wanted = pc.is_in(self._rows["key"], pa.array(isins, pa.string()))
         firsts: dict[tuple[int, str], FirstTrade] = {}
-        for place, trade in _each(self._rows.filter(wanted)):
-            known = firsts.get(place)
-            if known is None or trade.order < known.order:
-                firsts[place] = trade
+        rows = records(self._rows.filter(wanted), (END, "key", *FIRST))
+        for end_ms, isin, *version, price in rows:
+            if price is not None:
+                trade = FirstTrade(encode_version(*version), price.encode())
+                known = firsts.get((end_ms, isin), trade)
+                firsts[end_ms, isin] = min(trade, known, key=lambda one: one.order)
         return {
             place: first._replace(price=decimal_text(units(first.price.decode())))
             for place, first in firsts.items()
         }
-
-
-def _each(rows: pa.Table) -> Iterator[tuple[tuple[int, str], FirstTrade]]:
-    for end_ms, isin, time_us, seq, position, price in records(
-        rows, (END, "key", *FIRST)
-    ):
-        if time_us is not None:
-            version = encode_version(time_us, seq, position)
-            yield (end_ms, isin), FirstTrade(version, price.encode())
 
 
 NO_TRADES = BatchTrades(
