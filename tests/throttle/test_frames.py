@@ -98,23 +98,6 @@ def test_frames_of_trades_and_order_books(make_driver: MakeDriver) -> None:
     assert books.unkept == 1
 
 
-def test_a_batch_that_is_run_again_is_the_same(make_driver: MakeDriver) -> None:
-    """Killed at any moment: nothing is lost, doubled or counted twice."""
-    driver = make_driver(decoder=DECODER)
-    for number in range(6):
-        each = [frame("KRW-BTC", number * 3 + n, f"1{n}.5", number) for n in range(3)]
-        driver.payload(frames(*each), at_ms=number * 500)
-        driver.payload(BOOK, at_ms=number * 500 + 1)
-    driver.turn_clock(2_000)
-    driver.restart_job()
-    driver.turn_clock(4_000)
-
-    assert [w.prices()[BTC] for w in driver.windows()] == ["12.5", "12.5"]
-    books = driver.ledger().total
-    assert (books.read, books.extra, books.skipped) == (12, 12, {"orderbook": 6})
-    assert driver.ledger().problems() == []
-
-
 EVENTS = st.lists(
     st.one_of(
         st.just(None),

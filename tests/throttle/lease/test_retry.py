@@ -48,25 +48,29 @@ def call_of(error: Exception, times: int) -> Callable[[], str]:
     return call
 
 
-def fill(client: redis.Redis, _: ValkeyServer) -> None:
-    """Leave the server no memory."""
-    client.config_set("maxmemory", 1)
+def set_to(name: str, value: str) -> Make:
+    """Return what sets an option of the server."""
+
+    def trouble(client: redis.Redis, _: ValkeyServer) -> None:
+        client.config_set(name, value)
+
+    return trouble
 
 
-def make_replica(client: redis.Redis, _: ValkeyServer) -> None:
-    """Make the server a replica of nobody."""
-    client.replicaof("127.0.0.1", free_port())
+ALONE = set_to("min-replicas-to-write", "1")
+FULL = set_to("maxmemory", "1")
+WITH_PASSWORD = set_to("requirepass", "secret")
 
 
-def make_cut_off_replica(client: redis.Redis, _: ValkeyServer) -> None:
+def cut_off(client: redis.Redis, _: ValkeyServer) -> None:
     """Make the server a replica that answers only when its primary is there."""
     client.config_set("replica-serve-stale-data", "no")
     client.replicaof("127.0.0.1", free_port())
 
 
-def ask_for_replicas(client: redis.Redis, _: ValkeyServer) -> None:
-    """Have the server refuse to write without a replica."""
-    client.config_set("min-replicas-to-write", 1)
+def make_replica(client: redis.Redis, _: ValkeyServer) -> None:
+    """Make the server a replica of nobody."""
+    client.replicaof("127.0.0.1", free_port())
 
 
 def fail_to_save(client: redis.Redis, server: ValkeyServer) -> None:
@@ -76,11 +80,6 @@ def fail_to_save(client: redis.Redis, server: ValkeyServer) -> None:
     shutil.rmtree(server.data_dir)
     client.bgsave()
     eventually(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err")
-
-
-def allow_no_clients(client: redis.Redis, _: ValkeyServer) -> None:
-    """Have the server refuse further connections."""
-    client.config_set("maxclients", 1)
 
 
 def keep_busy(client: redis.Redis, server: ValkeyServer) -> None:
@@ -114,11 +113,6 @@ def pause(client: redis.Redis, _: ValkeyServer) -> None:
 def stop(_: redis.Redis, server: ValkeyServer) -> None:
     """Kill the server."""
     server.terminate()
-
-
-def ask_for_a_password(client: redis.Redis, _: ValkeyServer) -> None:
-    """Refuse whoever does not know the password."""
-    client.config_set("requirepass", "secret")
 
 
 def forbid_everything(client: redis.Redis, _: ValkeyServer) -> None:
@@ -167,19 +161,20 @@ def fail_in_a_script(client: redis.Redis) -> None:
 @pytest.mark.parametrize(
     ("trouble", "act"),
     [
-        (fill, write),
-        (fill, write_in_a_script),
-        (make_replica, write_in_a_script),
-        (make_replica, write_in_a_pipeline),
-        (make_cut_off_replica, write),
-        (ask_for_replicas, write_in_a_script),
-        (fail_to_save, write_in_a_script),
-        (allow_no_clients, write),
-        (keep_busy, write),
-        (pause, write),
-        (stop, write),
+        pytest.param(FULL, write, id="full"),
+        pytest.param(FULL, write_in_a_script, id="full, in a script"),
+        pytest.param(make_replica, write_in_a_script, id="replica, in a script"),
+        pytest.param(make_replica, write_in_a_pipeline, id="replica, in a pipeline"),
+        pytest.param(cut_off, write, id="cut off"),
+        pytest.param(
+            set_to("min-replicas-to-write", "1"), write_in_a_script, id="alone"
+        ),
+        pytest.param(fail_to_save, write_in_a_script, id="cannot save"),
+        pytest.param(set_to("maxclients", "1"), write, id="no clients"),
+        pytest.param(keep_busy, write, id="busy"),
+        pytest.param(pause, write, id="silent"),
+        pytest.param(stop, write, id="gone"),
     ],
-    ids=lambda f: f.__name__,
 )
 def test_what_passes_by_itself_is_waited_for(
     own_client: redis.Redis, own_server: ValkeyServer, trouble: Make, act: Any
@@ -196,13 +191,12 @@ def test_what_passes_by_itself_is_waited_for(
 @pytest.mark.parametrize(
     ("trouble", "act"),
     [
-        (ask_for_a_password, write),
-        (forbid_everything, write),
-        (do_nothing, use_another_type),
-        (do_nothing, use_an_unknown_command),
-        (do_nothing, fail_in_a_script),
+        pytest.param(WITH_PASSWORD, write, id="password"),
+        pytest.param(forbid_everything, write, id="forbidden"),
+        pytest.param(do_nothing, use_another_type, id="other type"),
+        pytest.param(do_nothing, use_an_unknown_command, id="unknown command"),
+        pytest.param(do_nothing, fail_in_a_script, id="wrong script"),
     ],
-    ids=lambda f: f.__name__,
 )
 def test_what_no_waiting_cures_is_an_error(
     own_client: redis.Redis, own_server: ValkeyServer, trouble: Make, act: Any
@@ -220,7 +214,7 @@ def test_a_wrong_password_is_an_error(
     own_client: redis.Redis, own_server: ValkeyServer
 ) -> None:
     """The library counts it as a connection that failed; it will fail again."""
-    ask_for_a_password(own_client, own_server)
+    WITH_PASSWORD(own_client, own_server)
     url = f"redis://:wrong@127.0.0.1:{own_server.port}/0"
     with create_client(url) as client, pytest.raises(redis.RedisError) as caught:
         client.ping()

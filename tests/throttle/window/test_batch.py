@@ -64,70 +64,6 @@ def row_of(payload: bytes, position: int, sums: bytes = ONE) -> Row:
     return Row(trade.isin, version, sums, trade.to_row())
 
 
-def test_a_row_stands_for_the_trades_of_its_window() -> None:
-    """The latest is the row, the others of its instrument are superseded."""
-    newest = payload(A, 9, "0.30")
-    batch = assembled([(1, payload(A, 5)), (2, newest), (3, payload(A, 7))])
-    [window] = batch.windows
-    assert window.rows == {A: (0, row_of(newest, FIRST + 1, b"3,3,20.3,10,0.3"))}
-    assert batch.counts == [PartitionCount(read=3, superseded=2)]
-
-
-def test_an_instrument_in_several_partitions_is_one_row() -> None:
-    """A log not keyed by instrument: the newest stands for all, wherever they are.
-
-    Each superseded trade is in the books of its own partition.
-    """
-    newest = payload(A, 9)
-    batch = assembled(
-        [(1, payload(A, 5)), (2, payload(A, 6))],
-        [(1, newest), (2, payload(A, 8)), (3, payload(B, 1))],
-        [(1, payload(A, 7))],
-    )
-    [window] = batch.windows
-    assert window.rows[A] == (1, row_of(newest, FIRST, b"5,5,50,10,10"))
-    assert batch.counts == [
-        PartitionCount(read=2, superseded=2),
-        PartitionCount(read=3, superseded=1),
-        PartitionCount(read=1, superseded=1),
-    ]
-    assert window.of_partition(0) == window.of_partition(2) == []
-    assert {row.isin for row in window.of_partition(1)} == {A, B}
-
-
-def test_equal_versions_in_two_partitions_are_decided_by_the_partition() -> None:
-    """A doubled trade is published once, always from the same place."""
-    same = payload(A, 5)
-    forward = as_conflated(table_of([(1, same)], [(1, same)]), W)
-    backward = forward.take(list(reversed(range(forward.num_rows))))
-    for table in (forward, backward):
-        batch = assemble(table, W)
-        assert batch.windows[0].rows[A][0] == 1
-        assert [count.superseded for count in batch.counts] == [1, 0]
-
-
-def test_refused_trades_are_counted_and_kept_in_the_order_of_the_log() -> None:
-    """Dead letters come sorted: a stream takes them in order only."""
-    future = payload(A, 60_000_000)
-    batch = assembled(
-        [(1, b"x"), (2, payload(A, 1)), (3, b"[]"), (4, b"y")], [(1, future)]
-    )
-    assert batch.counts == [
-        PartitionCount(read=4, refused=Counter(not_json=2, not_object=1)),
-        PartitionCount(read=1, refused=Counter(future_time=1)),
-    ]
-    letters = [(d.partition, d.position - FIRST, d.reason) for d in batch.dead_letters]
-    assert letters == [
-        (0, 0, "not_json"),
-        (0, 2, "not_object"),
-        (0, 3, "not_json"),
-        (1, 0, "future_time"),
-    ]
-    last = batch.dead_letters[-1]
-    assert last == DeadLetter(1, FIRST, NOW_MS + 1, "future_time", last.error, future)
-    assert "ahead of its entry's stamp" in last.error
-
-
 def test_a_batch_of_some_partitions_counts_those() -> None:
     """By their numbers, in the order of the cut."""
     named = (3, 11)
@@ -161,16 +97,6 @@ def test_a_batch_has_the_partitions_of_its_end() -> None:
     tables.append(read_row(1, 10, 0, end))
     batch = assemble(as_conflated(pa.concat_tables(tables), W), W)
     assert batch.counts == [PartitionCount(), PartitionCount(read=10)]
-
-
-def test_a_dead_letter_has_its_entry_s_append_time() -> None:
-    """Not that of its window: a straggler was appended when it was."""
-    batch = assembled([(-700, b"x"), (900, b"y"), (W - 1, b"z")])
-    assert [letter.append_ms - NOW_MS for letter in batch.dead_letters] == [
-        -700,
-        900,
-        W - 1,
-    ]
 
 
 def test_what_several_tasks_read_of_a_partition_adds_up() -> None:

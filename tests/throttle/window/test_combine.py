@@ -1,6 +1,5 @@
 """Combining rows loses nothing, whatever was combined before."""
 
-from collections import Counter
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -10,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.trade import Trade
-from ingest.tradelog.contract import Chunk
 from tests.examples import many
-from tests.throttle.payloads import NOW_MS, chunks
 from tests.throttle.window.test_checked_rows import LATER_MS, TRADE, W, make_chunk
-from throttle.contract.cut import Cut, window_time_ms
+from throttle.contract.cut import Cut
 from throttle.window.checked_rows import trade_rows
 from throttle.window.combine import combine
 from throttle.window.control_rows import cut_row, read_row
@@ -122,25 +119,6 @@ def test_rows_may_be_combined_in_any_parts_and_order(
     parts = [combine(make_table(shuffled[a:b]), W) for a, b in pairwise(at)]
     some = pa.concat_tables(data.draw(st.permutations(parts)))
     assert without_sums(grouped(combine(some, W))) == expected
-
-
-@given(chunks, st.integers(NOW_MS - 4_000, NOW_MS + 4_000), st.integers(1, 3 * W))
-def test_every_entry_of_a_chunk_is_counted_in_one_window(
-    chunk: Chunk, previous_end_ms: int, length_ms: int
-) -> None:
-    """A straggler counts in the window after the cut; nobody is lost on the way."""
-    end_ms = previous_end_ms + length_ms
-    rows = trade_rows(chunk, 0, previous_end_ms, end_ms, 5_000)
-    combined = combine(rows, W).to_pylist()
-    assert sum(row["trades"] for row in combined) == len(chunk)
-    windows = Counter(
-        window_time_ms(append_ms, previous_end_ms, end_ms) // W
-        for append_ms in chunk.append_ms.to_pylist()
-    )
-    found: Counter[int] = Counter()
-    for row in combined:
-        found[round(row["append_time"].timestamp() * 1000) // W] += row["trades"]
-    assert found == windows
 
 
 def test_markers_are_not_combined_with_trades() -> None:
