@@ -166,9 +166,7 @@ def fail_in_a_script(client: redis.Redis) -> None:
         pytest.param(make_replica, write_in_a_script, id="replica, in a script"),
         pytest.param(make_replica, write_in_a_pipeline, id="replica, in a pipeline"),
         pytest.param(cut_off, write, id="cut off"),
-        pytest.param(
-            set_to("min-replicas-to-write", "1"), write_in_a_script, id="alone"
-        ),
+        pytest.param(ALONE, write_in_a_script, id="alone"),
         pytest.param(fail_to_save, write_in_a_script, id="cannot save"),
         pytest.param(set_to("maxclients", "1"), write, id="no clients"),
         pytest.param(keep_busy, write, id="busy"),

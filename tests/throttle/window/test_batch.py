@@ -52,11 +52,6 @@ def cuts(partitions: int, windows: int) -> tuple[Cut, Cut]:
     return Cut(NOW_MS, zeros, zeros), Cut(end_ms, (1 << 62,) * partitions, zeros)
 
 
-def assembled(*partitions: list[tuple[int, bytes]], windows: int = 1) -> Batch:
-    """Make a batch of entries (append time, payload) per partition."""
-    return assemble(as_conflated(table_of(*partitions, windows=windows), W), W)
-
-
 def row_of(payload: bytes, position: int, sums: bytes = ONE) -> Row:
     """Return the row of a trade at a position."""
     trade = Trade.from_wire(payload)
