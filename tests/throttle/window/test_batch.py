@@ -24,7 +24,7 @@ from throttle.contract.dead_letter import DeadLetter
 from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import NO_VERSION, encode_version
-from throttle.window.batch import Abandoned, Batch, PartitionCount, assemble
+from throttle.window.batch import Abandoned, PartitionCount, assemble
 from throttle.window.checked_rows import trade_rows
 from throttle.window.control_rows import abandoned_row, cut_row, read_row
 from tickthrottle_client.updates_v1 import ALL
