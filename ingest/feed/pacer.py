@@ -50,7 +50,9 @@ class FeedReport:
     refusals: tuple[str, ...]
     """The first few rows of them in words, each with its line number."""
     retried: int
-    """Events of appends that failed and were tried again, if ``stop`` did not come."""
+    """Events of appends that failed and were tried again, unless ``stop`` came first.
+    Waiting on for an append that is under way is no second try.
+    """
     seconds: float
     max_lag_s: float
     """Longest time from an event's due time to its acknowledgement."""

@@ -26,7 +26,7 @@ Entries = Sequence[tuple[str, bytes]]
 class Taken(NamedTuple):
     """What is to be appended together, at most ``CHUNK`` entries.
 
-    ``due_us`` is when the first of them was due, since the feed's start.
+    ``due_us`` is when the first was due, in microseconds since the feed's start.
     """
 
     due_us: float

@@ -140,7 +140,8 @@ class Burst:
 class Profile:
     """The rate of a feed over time; times count in seconds from its start.
 
-    Raises InvalidProfile without a stretch, and if one is wrongly endless or empty.
+    Raises InvalidProfile without a stretch, if one before the last is endless or if
+    nothing is due for ever.
     """
 
     stretches: tuple[Stretch, ...]
