@@ -3,7 +3,7 @@
 What is missing of bars is entries of the bar log: a batch has written each of them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -81,7 +81,11 @@ def find_gaps(
     for segment in sorted(damaged):
         lost += segment.without([*ordered, *lost])
     ordered = sorted([*ordered, *lost])
-    gaps = [*_of_the_first(ordered[:1])]
+    gaps = [
+        ArchiveGap("before", first.epoch, first.first - 1, None, first.first_ms)
+        for first in ordered[:1]
+        if first.first > 1
+    ]
     is_cut = product == "bars" and bool(gaps)
     neighbours = [None, *ordered, None]
     for before, segment, after in zip(
@@ -108,13 +112,6 @@ def _of_damage(
         None if before is None else before.last_ms,
         segment.last_ms if after is None else after.first_ms,
     )
-
-
-def _of_the_first(first: list[Segment]) -> Iterator[ArchiveGap]:
-    for segment in first:
-        if segment.first > 1:
-            missing = segment.first - 1
-            yield ArchiveGap("before", segment.epoch, missing, None, segment.first_ms)
 
 
 def _between(before: Segment, after: Segment) -> ArchiveGap | None:

@@ -25,10 +25,9 @@ from archive.parquet.bar_table import (
     StoredBars,
     newest_bars,
 )
-from archive.parquet.tables import AMOUNTS, ROWS, StoredTables
+from archive.parquet.tables import AMOUNTS, ROWS, StoredTables, exact_digits
 from archive.postgres.postgres_session import PostgresSession
 from archive.storing.archive_sink import Sink, SinkRefused
-from archive.storing.column_texts import exact_digits
 from ingest.process.redact import server_address
 
 VERSION = 2

@@ -16,8 +16,13 @@ import pyarrow.compute as pc
 
 from archive.contract.segment import Segment
 from archive.parquet.bar_table import BARS, BATCHES, PRICES, SUMS, StoredBars
-from archive.parquet.tables import AMOUNTS, ROWS, WINDOWS, StoredTables
-from archive.storing.column_texts import exact_digits
+from archive.parquet.tables import (
+    AMOUNTS,
+    ROWS,
+    WINDOWS,
+    StoredTables,
+    exact_digits,
+)
 
 WINDOW_TOPIC, ROW_TOPIC, LATEST_TOPIC, BAR_TOPIC = "windows", "rows", "latest", "bars"
 """What follows the prefix and a dot in the name of a topic."""

@@ -205,17 +205,14 @@ def print_batches(batches: Sequence[BatchEntry]) -> None:
             (
                 *(batch.offset, format_moment(batch.end.end_ms), batch.windows),
                 *(batch.term, batch.batch),
-                *_figures(batch.total),
+                *(batch.total.read, batch.total.published),
+                *(batch.total.superseded, batch.total.stale),
                 *(batch.total.not_last for _ in not_last),
                 sum(batch.total.refused.values()),
             )
             for batch in batches
         ],
     )
-
-
-def _figures(books: Books) -> tuple[int, int, int, int]:
-    return books.read, books.published, books.superseded, books.stale
 
 
 def _partitions(ledger: Ledger) -> Iterator[tuple[int, Books, int | None]]:
