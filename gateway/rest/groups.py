@@ -22,7 +22,7 @@ def create_router(rest: RestParts) -> APIRouter:
     permit, answer = rest.permit, rest.answer
 
     @router.get(
-        "/v1/groups", **conditional(GroupsAnswer, "The groups that have figures")
+        "/v1/groups", **conditional(GroupsAnswer, "The groups that have figures", 429)
     )
     async def list_groups(request: Request) -> Response:
         """Newest figures of every market and sector, in order of keys.
@@ -45,7 +45,7 @@ def create_router(rest: RestParts) -> APIRouter:
 
     @router.get(
         "/v1/groups/{group:path}",
-        **conditional(GroupAnswer, "The group's newest figures", 403, 404),
+        **conditional(GroupAnswer, "The group's newest figures", 403, 404, 429),
     )
     async def get_group(
         request: Request,

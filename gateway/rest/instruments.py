@@ -70,7 +70,9 @@ def create_router(rest: RestParts) -> APIRouter:
 
     @router.get(
         "/v1/instruments/{instrument}",
-        **conditional(ListedInstrument, "What is known of the instrument", 403, 404),
+        **conditional(
+            ListedInstrument, "What is known of the instrument", 403, 404, 429
+        ),
     )
     async def get_instrument(request: Request, instrument: InstrumentKey) -> Response:
         """What is known of one instrument."""
