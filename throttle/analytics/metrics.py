@@ -1,6 +1,7 @@
 """What the analytics job does, as Prometheus metrics; made in the driver only."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -17,74 +18,55 @@ class AnalyticsMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.process = ProcessMetrics(registry, "analytics")
-        self._trades = Counter(
-            "tickthrottle_analytics_trades_total",
+        # All names begin so: tickthrottle_analytics_.
+        own: dict[str, Any] = {"namespace": "tickthrottle", "subsystem": "analytics"}
+        counter: Callable[..., Counter] = partial(Counter, registry=registry, **own)
+        gauge: Callable[..., Gauge] = partial(
+            Gauge,
+            labelnames=["product"],
+            registry=registry,
+            multiprocess_mode="livemax",
+            **own,
+        )
+        self._trades = counter(
+            "trades",
             "Trades read, by what became of them; missed ones had left the log.",
             ["product", "outcome"],
-            registry=registry,
         )
-        self._taken_back = Counter(
-            "tickthrottle_analytics_taken_back_trades_total",
+        self._taken_back = counter(
+            "taken_back_trades",
             "Counted trades that left their windows again: they were taken back.",
             ["product"],
-            registry=registry,
         )
-        self._not_taken_back = Counter(
-            "tickthrottle_analytics_not_taken_back_total",
+        self._not_taken_back = counter(
+            "not_taken_back",
             "Entries that take back what was not found, or what stays for good.",
             ["product"],
-            registry=registry,
         )
         for product in PRODUCTS:
             for outcome in OUTCOMES:
                 self._trades.labels(product, outcome)
             self._taken_back.labels(product)
             self._not_taken_back.labels(product)
-        self._batches = Counter(
-            "tickthrottle_analytics_batches_total",
-            "Batches published.",
-            ["product"],
-            registry=registry,
-        )
-        self._clock = self._gauge(
-            registry,
+        self._batches = counter("batches", "Batches published.", ["product"])
+        self._clock = gauge(
             "clock_timestamp_seconds",
             "How far the log's clock has come by the newest batch published.",
         )
-        self._off_by = self._gauge(
-            registry, "off_by_trades", "Trades read that no book accounts for."
+        self._off_by = gauge("off_by_trades", "Trades read that no book accounts for.")
+        self._rows = gauge("state_rows", "Rows that Spark's state store holds.")
+        self._bytes = gauge("state_bytes", "Memory that Spark's state store uses.")
+        self._commit = gauge(
+            "state_commit_seconds", "Time to commit the state of the newest batch."
         )
-        self._rows = self._gauge(
-            registry, "state_rows", "Rows that Spark's state store holds."
-        )
-        self._bytes = self._gauge(
-            registry, "state_bytes", "Memory that Spark's state store uses."
-        )
-        self._commit = self._gauge(
-            registry,
-            "state_commit_seconds",
-            "Time to commit the state of the newest batch.",
-        )
-        self._dropped = self._gauge(
-            registry,
+        self._dropped = gauge(
             "state_dropped_rows",
             "Rows of the newest batch that Spark's watermark dropped: 0, always.",
         )
-        self._kept = Counter(
-            "tickthrottle_analytics_kept_bars_total",
+        self._kept = counter(
+            "kept_bars",
             "Bars that came in a lesser edition than was known of them, and were not "
             "published: their log no longer held all of them.",
-            registry=registry,
-        )
-
-    @staticmethod
-    def _gauge(registry: CollectorRegistry, name: str, words: str) -> Gauge:
-        return Gauge(
-            f"tickthrottle_analytics_{name}",
-            words,
-            ["product"],
-            registry=registry,
-            multiprocess_mode="livemax",
         )
 
     def published(self, product: str, note: BatchNote, kept: int = 0) -> None:

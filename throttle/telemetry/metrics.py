@@ -3,9 +3,10 @@
 Spark's workers inherit the environment, so nothing that they import may make any.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -19,6 +20,9 @@ OWN_STAGES = ("plan", "read", "collect", "assemble", "publish")
 
 Server = Literal["redis", "trade_log"]
 
+# All names begin so: tickthrottle_throttle_.
+_OWN: dict[str, Any] = {"namespace": "tickthrottle", "subsystem": "throttle"}
+
 _LAG_BUCKETS = (
     *(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75),
     *(1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0),
@@ -31,140 +35,97 @@ class ThrottleMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.process = ProcessMetrics(registry, "throttle")
-        self._registry = registry
-        self._create_counters()
-        self._create_times()
-        self._create_states()
+        self._create_counters(partial(Counter, registry=registry, **_OWN))
+        self._create_times(partial(Histogram, registry=registry, **_OWN))
+        self._create_states(partial(Gauge, registry=registry, **_OWN))
 
-    def _create_counters(self) -> None:
-        registry = self._registry
-        trades = Counter(
-            "tickthrottle_throttle_trades_total",
-            "Trades read, by what became of them.",
-            ["outcome"],
-            registry=registry,
-        )
+    def _create_counters(self, counter: Callable[..., Counter]) -> None:
+        trades = counter("trades", "Trades read, by what became of them.", ["outcome"])
         self._trades = {outcome: trades.labels(outcome) for outcome in OUTCOMES}
-        refused = Counter(
-            "tickthrottle_throttle_refused_trades_total",
-            "Trades refused, by reason.",
-            ["reason"],
-            registry=registry,
-        )
+        refused = counter("refused_trades", "Trades refused, by reason.", ["reason"])
         # From the start: what appears with its first trade has not grown.
         self._refused = {reason: refused.labels(reason) for reason in REASONS}
         self._names: set[str] = {OTHER}
-        self._skipped = Counter(
-            "tickthrottle_throttle_skipped_entries_total",
+        self._skipped = counter(
+            "skipped_entries",
             "Entries of the log that are no trades, by the decoder's name for them.",
             ["name"],
-            registry=registry,
         )
-        # From the start: what appears with its first entry has not grown.
         self._skipped.labels(OTHER)
-        self._unkept = Counter(
-            "tickthrottle_throttle_unkept_letters_total",
-            "Trades refused of which no dead letter was kept.",
-            registry=registry,
+        self._unkept = counter(
+            "unkept_letters", "Trades refused of which no dead letter was kept."
         )
-        self._unknown = Counter(
-            "tickthrottle_throttle_unknown_instrument_trades_total",
+        self._unknown = counter(
+            "unknown_instrument_trades",
             "Trades of instruments that the table does not have; they are published.",
-            registry=registry,
         )
-        self._taken_back = Counter(
-            "tickthrottle_throttle_taken_back_trades_total",
-            "Trades that later entries of the log took back.",
-            registry=registry,
+        self._taken_back = counter(
+            "taken_back_trades", "Trades that later entries of the log took back."
         )
-        self._unknown_targets = Counter(
-            "tickthrottle_throttle_unknown_targets_total",
-            "Entries that take back a trade that was not found.",
-            registry=registry,
+        self._unknown_targets = counter(
+            "unknown_targets", "Entries that take back a trade that was not found."
         )
-        self._windows = Counter(
-            "tickthrottle_throttle_windows_total",
-            "Windows published.",
-            registry=registry,
+        self._windows = counter("windows", "Windows published.")
+        self._batches = counter(
+            "batches", "Batches published; one may hold several windows."
         )
-        self._batches = Counter(
-            "tickthrottle_throttle_batches_total",
-            "Batches published; one may hold several windows.",
-            registry=registry,
-        )
-        self._repeated = Counter(
-            "tickthrottle_throttle_repeated_batches_total",
+        self._repeated = counter(
+            "repeated_batches",
             "Batches that turned out to be published already; counted nowhere else.",
-            registry=registry,
         )
-        self._fenced = Counter(
-            "tickthrottle_throttle_fenced_total",
+        self._fenced = counter(
+            "fenced",
             "Times this job found that another one of its name had taken over.",
-            registry=registry,
         )
-        outages = Counter(
-            "tickthrottle_throttle_outages_total",
-            "Times a server was away.",
-            ["server"],
-            registry=registry,
-        )
+        outages = counter("outages", "Times a server was away.", ["server"])
         self._outages = {s: outages.labels(s) for s in ("redis", "trade_log")}
 
-    def _create_times(self) -> None:
-        registry = self._registry
-        self._publish_lag = Histogram(
-            "tickthrottle_throttle_publish_lag_seconds",
+    def _create_times(self, histogram: Callable[..., Histogram]) -> None:
+        self._publish_lag = histogram(
+            "publish_lag_seconds",
             "Time from a window's end to its publish, once per window.",
-            registry=registry,
             buckets=_LAG_BUCKETS,
         )
-        stages = Histogram(
-            "tickthrottle_throttle_stage_seconds",
+        stages = histogram(
+            "stage_seconds",
             "Where the time of a batch went.",
             ["stage"],
-            registry=registry,
             buckets=_STAGE_BUCKETS,
         )
         names = (*OWN_STAGES, *SPARK_STAGES.values())
         self._stages = {stage: stages.labels(stage) for stage in names}
-        self._window_end = Gauge(
-            "tickthrottle_throttle_window_end_timestamp_seconds",
+
+    def _create_states(self, gauge: Callable[..., Gauge]) -> None:
+        self._window_end = gauge(
+            "window_end_timestamp_seconds",
             "End of the newest window published, 0 before the first.",
-            registry=registry,
             multiprocess_mode="max",
         )
-
-    def _create_states(self) -> None:
-        registry = self._registry
-        self._off_by = Gauge(
-            "tickthrottle_throttle_ledger_off_by_trades",
+        self._off_by = gauge(
+            "ledger_off_by_trades",
             "Trades by which the ledger does not balance.",
-            registry=registry,
             multiprocess_mode="livemax",
         )
-        self._lease_held = Gauge(
-            "tickthrottle_throttle_lease_held",
+        self._lease_held = gauge(
+            "lease_held",
             "1 while the job holds its lease and publishes, 0 while it stands by.",
-            registry=registry,
             multiprocess_mode="livesum",
         )
-        self._lag = Gauge(
-            "tickthrottle_throttle_lag_trades",
+        self._lag = gauge(
+            "lag_trades",
             "Trades in the log behind the newest published window.",
             ["partition"],
-            registry=registry,
             multiprocess_mode="livemax",
         )
-        away = Gauge(
-            "tickthrottle_throttle_server_away",
+        away = gauge(
+            "server_away",
             "1 while a server does not answer the job.",
             ["server"],
-            registry=registry,
             multiprocess_mode="livemax",
         )
         self._away = {server: away.labels(server) for server in self._outages}
-        for gauge in (self._off_by, self._lease_held, *self._away.values()):
-            gauge.set(0)
+        for state in (self._off_by, self._lease_held, *self._away.values()):
+            state.set(0)
 
     def published(self, report: BatchReport) -> None:
         """Take in a batch."""
