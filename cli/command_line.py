@@ -42,7 +42,7 @@ from intake.settings import IntakeSettings
 from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 if TYPE_CHECKING:
-    from throttle.analytics.moves.held_trades import HeldTrade
+    from throttle.analytics.moves.recent_trades import HeldTrade
     from throttle.contract.bars import Bar
 
 _OF_HELD_BARS = (

@@ -19,13 +19,18 @@ from ingest.process.prometheus import exposed
 from ingest.process.service_manager import tell_ready
 from ingest.redis_keys import ANALYTICS_JOB, AnalyticsKeys
 from ingest.tradelog.contract import LogInfo
-from throttle.analytics.checkpoint import BadCheckpoint, address_of, check, settings_of
 from throttle.analytics.metrics import AnalyticsMetrics
 from throttle.analytics.partials.log_source import PartialBarsSource
 from throttle.analytics.partials.standing_prices import StandingPrices
 from throttle.analytics.product import Product
 from throttle.analytics.product_publisher import ProductPublisher
-from throttle.analytics.product_query import start_product
+from throttle.analytics.product_query import (
+    BadCheckpoint,
+    address_of,
+    check,
+    settings_of,
+    start_product,
+)
 from throttle.analytics.product_sink import ProductSink, SinkMeans
 from throttle.analytics.products import BY_NAME
 from throttle.contract.cut import Cut

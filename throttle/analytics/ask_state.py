@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from throttle.analytics.checkpoint import address_of, noted_settings
 from throttle.analytics.product import Product, StateRow
+from throttle.analytics.product_query import address_of, noted_settings
 from throttle.settings import AnalyticsSettings
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.query import first_line

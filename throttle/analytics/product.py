@@ -20,9 +20,6 @@ class StateRow(Protocol):
     def isin(self) -> str:
         """Return the instrument it is of."""
 
-    def body(self) -> bytes:
-        """Return it as a JSON object."""
-
 
 @dataclass(frozen=True, slots=True)
 class Product:

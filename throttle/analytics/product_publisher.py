@@ -24,17 +24,30 @@ class BatchChanges:
     """What a batch changes.
 
     ``commands`` are carried out in order; each may be carried out again. The message is
-    ``begin``, the epoch and the sequence, ``rest``; the key ``keep_as`` keeps it.
-    ``settings`` go to the progress, ``logged`` to the stream ``log_as``, an entry each.
+    an object that begins with its epoch and sequence, then ``rest``; the key
+    ``keep_as`` keeps it. ``settings`` go to the progress, ``logged`` to the stream
+    ``log_as``, an entry each.
     """
 
-    begin: bytes
     rest: bytes
     commands: Sequence[Command] = ()
     settings: Mapping[str, str | int] = field(default_factory=dict)
     keep_as: str = ""
     logged: Sequence[bytes] = ()
     log_as: str = ""
+
+
+def event_changes(
+    key: str, most: int, name: str, fields: Mapping[str, int], lines: Sequence[bytes]
+) -> BatchChanges:
+    """Return that events are told: the lines of a message, and entries of a stream.
+
+    The message's head has ``fields``; the stream ``key`` keeps the newest ``most``.
+    """
+    return BatchChanges(
+        b"\n".join([b"," + orjson.dumps(fields)[1:], *lines]),
+        [("XADD", key, "MAXLEN", "~", most, "*", name, line) for line in lines],
+    )
 
 
 class ProductPublisher:
@@ -113,7 +126,7 @@ class ProductPublisher:
             ],
             args=[
                 orjson.dumps(head),
-                *(changes.begin, changes.rest, *changes.logged),
+                *(changes.rest, *changes.logged),
                 *chain.from_iterable(changes.commands),
             ],
         )

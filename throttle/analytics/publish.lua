@@ -2,8 +2,8 @@
 -- repeat.
 --
 -- KEYS  meta (of the lease), progress, ledger, batches; then every key that is written
--- ARGV  the head, a JSON object (product_publisher.py), then what is bytes: begin of the
---       message and its rest; each new entry of the log; the arguments of each command
+-- ARGV  the head, a JSON object (product_publisher.py), then what is bytes: the rest of the
+--       message; each new entry of the log; the arguments of each command
 --
 -- The head has: channel, job, term, checkpoint, batch, start and end (the cuts, as
 -- stored), clock in ms, note (the batch's), takes_up, if it takes up a query whose last cut
@@ -17,7 +17,7 @@
 -- not begin where this checkpoint's last one ended, nor anybody on a server that was
 -- started since the epoch began. The progress is written last: if a
 -- command fails, all of it is done again. The message is
--- <begin>"epoch":...,"sequence":...<rest>. Entries of the log have numbers without holes,
+-- {"epoch":...,"sequence":...<rest>. Entries of the log have numbers without holes,
 -- which stand beside the epoch that they belong to; it keeps those of the newest batches.
 -- Returns {ok, sequence}, {repeat}, {fenced, term} or {lost}.
 local meta, progress, ledger, batches = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -41,9 +41,8 @@ end
 
 local epoch = redis.call('HGET', meta, 'epoch')
 local sequence = tonumber(known[3] or 0) + 1
-local message = string.format('%s"epoch":"%s","sequence":%d%s', ARGV[2], epoch,
-  sequence, ARGV[3])
-local entries_at, commands_at, number = 4, 4 + head.entries, 0
+local message = string.format('{"epoch":"%s","sequence":%d%s', epoch, sequence, ARGV[2])
+local entries_at, commands_at, number = 3, 3 + head.entries, 0
 if log ~= '' then
   -- Asked for before anything is written: once a number is given, the entry is there.
   redis.call('XRANGE', log, '0-1', '0-1')

@@ -1,18 +1,34 @@
-"""From partial bars to bars, in Spark: one window after the other, all of one length.
+"""From partial bars to bars, in Spark: windows of one length, and what its state holds.
 
 Spark keeps the sums in its state store. What comes too late is left out by the source
 (``partial_rule.py``), by a rule that does not depend on how the log was cut into
 batches; Spark's watermark only says what state may go, and never drops a row.
+
+Spark's own source says what the state holds, in a batch query, while the streaming
+query runs or not; only batches that Spark has committed can be asked for.
 """
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from typing import cast
 
-from throttle.analytics.partials.partial_bars import COUNTS, SUMS, TICK_KEY
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from throttle.analytics.partials.partial_bars import COUNTS, NOTE_KEY, SUMS, TICK_KEY
 
 _OPENED = ("open_time", "open_seq", "open_position", "open")
 SUMMED = (*SUMS, *COUNTS, "note")
 _CLOSED = ("close_time", "close_seq", "close_position", "close")
+
+# The other buffers of ``aggregates``, in their order.
+_BUFFERS = (
+    *("high", "low", "volume", "has_volume", "value", "has_value"),
+    *(*COUNTS, "note"),
+)
+
+# A session's key holds its start only: the whole of it stands before the buffers.
+_OF_SESSIONS = ("session_window", "isin")
 
 
 def tumbling_bars(partials: DataFrame, bars_ms: int, kept_ms: int) -> DataFrame:
@@ -63,3 +79,55 @@ def selected(bars: DataFrame) -> DataFrame:
         F.col("closed.close").alias("close"),
         *SUMMED,
     )
+
+
+def state_of(
+    spark: SparkSession, checkpoint: str, batch_id: int | None = None
+) -> DataFrame:
+    """Return the rows that a query's state held after a batch, as Spark has them.
+
+    By default after the newest one that was committed. ``checkpoint`` is the query's, a
+    folder or an address.
+    """
+    reader = spark.read.format("statestore").option("path", checkpoint)
+    if batch_id is not None:
+        reader = reader.option("batchId", batch_id)
+    return reader.load()
+
+
+def bars_in_state(
+    spark: SparkSession, checkpoint: str, batch_id: int | None = None
+) -> pa.Table:
+    """Return the bars, panes or open bursts of a state (``state_of``), in no order.
+
+    Columns are those of ``selected``. A burst ends a gap after its last trade.
+    """
+    state = state_of(spark, checkpoint, batch_id)
+    key, value = (cast(StructType, state.schema[n].dataType) for n in ("key", "value"))
+    window = "key.window" if "window" in key.names else "of.session_window"
+    rows = state.select("key", F.col("value").cast(_with_names(value)).alias("of"))
+    bars = rows.select(
+        F.col(window).alias("window"),
+        "key.isin",
+        *(f"of.{name}" for name in ("opened", "closed", "high", "low", *SUMMED)),
+    )
+    return selected(bars.where(~F.col("isin").startswith(NOTE_KEY))).toArrow()
+
+
+def _with_names(buffers: StructType) -> str:
+    """Return the type of a state's value with names of its own.
+
+    Spark names them by function, several alike, and takes one for the other. Where the
+    first and the last trade stand among them is its optimizer's matter.
+    """
+    names = iter(_BUFFERS)
+    parts = []
+    for field in buffers.fields:
+        if field.name in _OF_SESSIONS:
+            name = field.name
+        elif isinstance(field.dataType, StructType):
+            name = "opened" if field.dataType.names[0] == "open_time" else "closed"
+        else:
+            name = next(names)
+        parts.append(f"{name}: {field.dataType.simpleString()}")
+    return f"struct<{', '.join(parts)}>"

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from ingest.process.docstrings import Part, keys_of, settings_part, summary
 from ingest.redis_keys import AnalyticsKeys
 from throttle.analytics import product_publisher
-from throttle.analytics.checkpoint import address_of
 from throttle.analytics.product import Product
-from throttle.analytics.product_query import PARTITIONS, PROVIDER, conf_of
+from throttle.analytics.product_query import PARTITIONS, PROVIDER, address_of, conf_of
 from throttle.analytics.products import BY_NAME
 from throttle.settings import AnalyticsSettings, ThrottleSettings
 from throttle.spark.query import OutputMode

@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from ingest.tradelog.contract import Chunk, Head, LogInfo, Ranges, Tail
 from throttle.analytics.bars.amended_bars import BarBoard, Place
-from throttle.analytics.bars.bar_sink import BarSink
-from throttle.analytics.partials.partial_options import CutRange, PartialOptions
+from throttle.analytics.bars.bar_product import BarSink
+from throttle.analytics.partials.log_source import CutRange, PartialOptions
 from throttle.analytics.partials.partial_reader import partials_of
 from throttle.analytics.partials.standing_prices import StandingPrices
 from throttle.analytics.product import Product
@@ -256,7 +256,7 @@ class _Published:
         takes_up: bool = False,
     ) -> bool:
         place = b'"epoch":"driver","sequence":%d' % (len(self.messages) + 1)
-        message = changes.begin + place + changes.rest
+        message = b"{" + place + changes.rest
         self.messages.append(message)
         self.notes.append(note)
         self._clock_ms = clock_ms

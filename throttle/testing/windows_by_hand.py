@@ -69,7 +69,7 @@ class TumblingByHand(WindowsByHand):
 
 
 class SessionsByHand(WindowsByHand):
-    """Bursts that have ended (``session_windows.py``)."""
+    """Bursts that have ended (``burst_product.py``)."""
 
     def __init__(self, gap_ms: int, least_trades: int) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class SessionsByHand(WindowsByHand):
 
 
 class KeptByHand(WindowsByHand):
-    """The trades of a batch; all are kept (``kept_trades.py``)."""
+    """The trades of a batch; all are kept (``moves_product.py``)."""
 
     def windows(self, partials: pa.Table, clock_ms: int) -> pa.Table:
         self.kept = pa.concat_tables([self.kept, partials])

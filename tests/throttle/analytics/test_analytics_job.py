@@ -35,10 +35,10 @@ from tests.throttle.analytics.moves import move_oracle
 from tests.throttle.analytics.moves.move_oracle import MoveRules, moves_in
 from throttle.analytics.analytics_job import AnalyticsFailed
 from throttle.analytics.batch_bars import shown_bars
-from throttle.analytics.bursts.session_windows import open_bursts
-from throttle.analytics.checkpoint import BadCheckpoint
-from throttle.analytics.moves.kept_trades import trades_in_state
-from throttle.analytics.state import bars_in_state
+from throttle.analytics.bursts.burst_product import open_bursts
+from throttle.analytics.moves.moves_product import trades_in_state
+from throttle.analytics.product_query import BadCheckpoint
+from throttle.analytics.tumbling_bars import bars_in_state
 from throttle.contract.bars import Bar, BarsUpdate
 from throttle.contract.products.bar_log import BarLogEntry
 from throttle.contract.products.bursts import TradingBurst

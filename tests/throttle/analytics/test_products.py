@@ -9,7 +9,7 @@ from ingest.redis_keys import PRODUCTS
 from tests.package_graph import name_of, tree_of
 from tests.paths import ROOT
 from tests.tidy import check
-from throttle.analytics.partials.partial_options import PartialOptions
+from throttle.analytics.partials.log_source import PartialOptions
 from throttle.analytics.product import Product
 from throttle.analytics.products import ALL, BY_NAME
 from throttle.contract.bars import CLOSE_AFTER_MS

@@ -1,4 +1,4 @@
-"""The sink of bars: what each batch has changed, and what the clock has closed."""
+"""Bars: tumbling windows of the exchange's clock, amended by late trades."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -9,14 +9,18 @@ import redis
 import structlog
 
 from throttle.analytics.bars.amended_bars import BarBoard, BarChanges
+from throttle.analytics.bars.late_trades import BarPartials
 from throttle.analytics.bars.published_bars import PublishedBars, RedisBars, parts
 from throttle.analytics.batch_bars import bars_of, shown_bars
+from throttle.analytics.product import Product
 from throttle.analytics.product_publisher import BatchChanges, Command
 from throttle.analytics.product_sink import ProductSink, SinkMeans
+from throttle.analytics.tumbling_bars import bars_in_state, tumbling_bars
 from throttle.contract.bars import CLOSE_AFTER_MS, Bar, BarsUpdate
 from throttle.contract.cut import Cut
 from throttle.contract.products.bar_log import entries_of
 from throttle.contract.tally import BatchNote
+from throttle.settings import AnalyticsSettings
 
 log = structlog.get_logger()
 
@@ -30,7 +34,10 @@ _BARS = 5_000
 
 
 class BarSink(ProductSink[Bar]):
-    """Every bar that a batch changes; ``stored`` has the published ones."""
+    """Every bar that a batch changes, and what the clock closes.
+
+    ``stored`` has the published ones.
+    """
 
     def __init__(self, means: SinkMeans, stored: PublishedBars) -> None:
         super().__init__(means)
@@ -77,14 +84,11 @@ class BarSink(ProductSink[Bar]):
     def _update(self, changes: BarChanges, clock_ms: int) -> BatchChanges:
         days = tuple((isin, day.encode()) for isin, day in changes.days.items())
         message = BarsUpdate("", 0, clock_ms, changes.bars, days).encode()
-        head, _, lines = message.partition(b"\n")
-        # The script writes where the message stands among others.
-        rest = head.partition(b'"sequence":0')[2]
         settings = self._settings
         zone, begins, named = settings.calendars()
         return BatchChanges(
-            b"{",
-            rest + (b"\n" + lines if lines else b""),
+            # The script writes where the message stands among others.
+            message.partition(b'"sequence":0')[2],
             list(self._commands(changes, days)),
             {
                 "bars_ms": settings.bars_ms,
@@ -113,3 +117,33 @@ class BarSink(ProductSink[Bar]):
         for key, pairs in ((keys.last_bars, newest), (keys.days, iter(days))):
             for part in parts(pairs, _FIELDS):
                 yield cast(Command, ("HSET", key, *chain.from_iterable(part)))
+
+
+def kept_ms(settings: AnalyticsSettings) -> int:
+    """Return how long after its end a bar stays in the state.
+
+    As long as a trade may amend it; trades may be stamped ahead of the log's clock, and
+    with them the watermark.
+    """
+    return settings.lateness_s * 1_000 + CLOSE_AFTER_MS + settings.max_ahead_ms
+
+
+BARS = Product(
+    name="bars",
+    form=2,
+    state_settings=("bars_ms",),
+    rule=lambda settings: BarPartials(
+        settings.analytics_batch_ms,
+        CLOSE_AFTER_MS,
+        settings.bars_ms,
+        settings.lateness_s * 1_000,
+    ),
+    kept_ms=kept_ms,
+    windows=lambda rows, settings, kept_ms: tumbling_bars(
+        rows, settings.bars_ms, kept_ms
+    ),
+    mode="update",
+    sink=BarSink,
+    state=bars_in_state,
+    shown=shown_bars,
+)

@@ -57,38 +57,32 @@ class RedisBars:
             days={i.decode(): DayBar.decode(i.decode(), d) for i, d in days.items()},
         )
         since_ms = clock_ms - settings.bars_ms
-        for isins in parts(board.newest, _ASKED):
-            with self._client.pipeline(transaction=False) as pipe:
-                for isin in isins:
-                    pipe.zrangebyscore(keys.bars(isin), since_ms, "+inf")
-                for isin, lines in zip(isins, pipe.execute(), strict=True):
-                    bars = (Bar.decode(isin, line) for line in lines)
-                    board.open |= {(isin, b.start_ms): b for b in bars if not b.closed}
+        recent = ((isin, since_ms, "+inf") for isin in board.newest)
+        for _, bars in self._ask(recent, _ASKED):
+            board.open |= {(b.isin, b.start_ms): b for b in bars if not b.closed}
         return board
 
     def look_up(self, places: Sequence[Place]) -> Mapping[Place, Bar]:
         """Return the bars at some places, where there are any."""
-        bars: dict[Place, Bar] = {}
-        for part in parts(places, _ASKED):
-            with self._client.pipeline(transaction=False) as pipe:
-                for isin, start_ms in part:
-                    pipe.zrangebyscore(self._keys.bars(isin), start_ms, start_ms)
-                for place, lines in zip(part, pipe.execute(), strict=True):
-                    for line in lines:
-                        bars[place] = Bar.decode(place[0], line)
-        return bars
+        starts = ((isin, start_ms, start_ms) for isin, start_ms in places)
+        answers = self._ask(starts, _ASKED)
+        return {(bar.isin, bar.start_ms): bar for _, bars in answers for bar in bars}
 
     def within(self, days: Mapping[str, Bar]) -> Mapping[str, Sequence[Bar]]:
         """Return the bars within a longer one of each instrument, the oldest first."""
-        bars: dict[str, Sequence[Bar]] = {}
-        for isins in parts(days, _DAYS_ASKED):
+        spans = ((i, day.start_ms, f"({day.end_ms}") for i, day in days.items())
+        return dict(self._ask(spans, _DAYS_ASKED))
+
+    def _ask(
+        self, spans: Iterable[tuple[str, int, int | str]], at_once: int
+    ) -> Iterator[tuple[str, list[Bar]]]:
+        """Yield the instrument of each span, and its bars that start in the span."""
+        for part in parts(spans, at_once):
             with self._client.pipeline(transaction=False) as pipe:
-                for isin in isins:
-                    bounds = days[isin].start_ms, f"({days[isin].end_ms}"
-                    pipe.zrangebyscore(self._keys.bars(isin), *bounds)
-                for isin, lines in zip(isins, pipe.execute(), strict=True):
-                    bars[isin] = [Bar.decode(isin, line) for line in lines]
-        return bars
+                for isin, first, last in part:
+                    pipe.zrangebyscore(self._keys.bars(isin), first, last)
+                for (isin, *_), lines in zip(part, pipe.execute(), strict=True):
+                    yield isin, [Bar.decode(isin, line) for line in lines]
 
 
 def parts(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:

@@ -1,12 +1,55 @@
 """Movers: hopping windows, each the sum of its panes."""
 
-from throttle.analytics.batch_bars import shown_bars
-from throttle.analytics.movers.movers_sink import MoversSink
-from throttle.analytics.movers.pane_partials import PanePartials
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from throttle.analytics.batch_bars import bars_of, shown_bars
+from throttle.analytics.movers.recent_panes import SCHEMA, PanePartials, RecentPanes
 from throttle.analytics.product import Product
-from throttle.analytics.state import bars_in_state
-from throttle.analytics.tumbling_bars import tumbling_bars
-from throttle.contract.bars import CLOSE_AFTER_MS
+from throttle.analytics.product_publisher import BatchChanges
+from throttle.analytics.product_sink import HoldingSink
+from throttle.analytics.tumbling_bars import bars_in_state, tumbling_bars
+from throttle.contract.bars import CLOSE_AFTER_MS, Bar
+from throttle.contract.products.movers import MoversList, rank, row
+from throttle.contract.tally import BatchNote
+
+MOVERS_TOP = 50
+"""Instruments in each list of movers."""
+
+
+class MoversSink(HoldingSink[Bar]):
+    """The newest list: of several spans, after an outage, only the newest is listed.
+
+    Its state has the columns of ``recent_panes.SCHEMA``.
+    """
+
+    schema = SCHEMA
+
+    def hold(self, rows: pa.Table) -> None:
+        """Take the panes that were held before a batch."""
+        self._recent = RecentPanes(self._span_ms, rows)
+
+    def advance(self, rows: pa.Table, note: BatchNote) -> Sequence[Bar]:
+        """Return the instruments of the span that ends with the clock, as bars."""
+        span = self._recent.span(rows, self.clock_ms(note.end))
+        return [bar for bar in bars_of(span) if bar.trades]
+
+    def changes(self, results: Sequence[Bar], clock_ms: int) -> BatchChanges:
+        """Return the list of the span that ends with the clock."""
+        lists = {
+            name: [row(bar) for bar in ranked]
+            for name, ranked in rank(results, MOVERS_TOP).items()
+        }
+        bounds = clock_ms - self._span_ms, clock_ms
+        message = MoversList("", 0, *bounds, len(results), lists).encode()
+        rest = message.partition(b'"sequence":0')[2]
+        return BatchChanges(rest, keep_as=self._keys.movers)
+
+    @property
+    def _span_ms(self) -> int:
+        return self._settings.movers_span_s * 1000
+
 
 MOVERS = Product(
     name="movers",

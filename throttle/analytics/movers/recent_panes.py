@@ -1,14 +1,17 @@
-"""The panes of a span, of all instruments, and what they add up to. Pure.
+"""Panes of hopping windows: which a trade is in, and what they add up to. Pure.
 
 Spans begin more often than they are long, so they overlap; a pane is what lies between
 two beginnings, and a span is the sum of its panes. Spark's state keeps the panes.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from throttle.analytics.partials.partial_rule import FinalRule, floor
 from throttle.contract.bars import FRACTION_DIGITS, TOO_LARGE
 
 _PRICE = pa.decimal128(38, FRACTION_DIGITS)
@@ -28,6 +31,22 @@ SCHEMA = pa.schema(
 _AMOUNTS = ("volume", "value")
 _SUMS = (*_AMOUNTS, "trades", "late", "unfit")
 _ONLY_NULL = pc.CountOptions("only_null")
+
+
+@dataclass(frozen=True, slots=True)
+class PanePartials(FinalRule):
+    """Panes of spans of ``span_ms``, which begin every ``batch_ms``."""
+
+    takes_back: ClassVar[bool] = True
+
+    span_ms: int
+
+    def bounds(
+        self, made_ms: pa.ChunkedArray
+    ) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+        """Return the panes, and the ends of the last spans that hold them."""
+        starts = floor(made_ms, self.batch_ms)
+        return starts, pc.add(starts, pa.scalar(self.span_ms, pa.int64()))
 
 
 class RecentPanes:

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from ingest.tradelog.contract import Chunk
 from throttle.analytics.partials import partial_bars
+from throttle.analytics.partials.log_source import CutRange, PartialOptions
 from throttle.analytics.partials.partial_bars import NOTE_KEY, TICK_KEY, control_row
-from throttle.analytics.partials.partial_options import CutRange, PartialOptions
 from throttle.analytics.partials.taken_back import Takings, takings_of
 from throttle.contract import cut
 from throttle.contract.cut import Cut

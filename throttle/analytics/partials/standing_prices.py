@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 import structlog
 
 from ingest.series import instrument_of
-from throttle.analytics.partials.logged_trades import table_of
 from throttle.analytics.partials.partial_bars import ZERO
 from throttle.analytics.partials.partial_rule import PartialRule
-from throttle.analytics.partials.taken_back import placed_takings
+from throttle.analytics.partials.taken_back import placed_takings, table_of
 from throttle.contract.cut import Cut
 from throttle.standing.entry_budget import EntryBudget
 from throttle.standing.look_back import EntryRules, LookBack

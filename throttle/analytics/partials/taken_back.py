@@ -7,7 +7,8 @@ close of such a window are asked of the log where it is published
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from typing import NamedTuple
 
@@ -15,15 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.series import is_series
-from throttle.analytics.partials.logged_trades import table_of
+from ingest.trade import Trade
+from throttle.analytics.partials.log_source import CutRange
 from throttle.analytics.partials.partial_bars import (
     ARROW_SCHEMA,
     OF_PRICES,
     SUMS,
+    TRADES,
     one_each,
 )
-from throttle.analytics.partials.partial_options import CutRange
 from throttle.analytics.partials.partial_rule import PartialRule, PlacedTrades
+from throttle.contract.bars import EXACT, FRACTION_DIGITS, TOO_LARGE
 from throttle.standing.look_back import EntryRules, LookBack
 from throttle.standing.searched_log import Wanted
 from throttle.standing.settled import LoggedTrade, Settled, TakenBack
@@ -32,6 +35,8 @@ MOST_ENTRIES = 250_000
 """So many entries of the log before a batch are read for it: two seconds. A number,
 not a time: a batch that is read again takes back the same.
 """
+
+_NOTHING = Decimal(0)
 
 
 class Takings(NamedTuple):
@@ -88,6 +93,48 @@ def takings_of(
     left = Counter(one.partition for one in (*unknown, *(one.by for one in found)))
     columns = (column.filter(may_change) for column in placed[:2])
     return Takings(_less(*columns), done, left - done)
+
+
+def table_of(entries: Iterable[LoggedTrade]) -> tuple[list[int], pa.Table]:
+    """Return a table of trades (``partial_bars.TRADES``), and which of them it has.
+
+    Those are left out of which price times size cannot be summed up.
+    """
+    kept: list[int] = []
+    rows = []
+    for number, entry in enumerate(entries):
+        trade = entry.trade
+        counts = trade.updates
+        amounts = _amounts(trade) if counts.volume else (_NOTHING, _NOTHING)
+        if amounts is None:
+            continue
+        price, (size, value) = Decimal(trade.price), amounts
+        kept.append(number)
+        rows.append(
+            {
+                "isin": trade.isin,
+                "partition": entry.partition,
+                "append_ms": entry.append_ms,
+                "time": trade.time_us,
+                "seq": trade.seq,
+                "position": entry.position,
+                "last": price if counts.last else None,
+                "range": price if counts.range else None,
+                "size": size,
+                "value": value,
+            }
+        )
+    return kept, pa.Table.from_pylist(rows, TRADES)
+
+
+def _amounts(trade: Trade) -> tuple[Decimal, Decimal] | None:
+    """Return size and value, None if the value has too many digits."""
+    size = Decimal(trade.size)
+    value = EXACT.multiply(Decimal(trade.price), size).normalize(EXACT)
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    fits = value < TOO_LARGE and -exponent <= FRACTION_DIGITS
+    return (size, value) if fits else None
 
 
 def placed_takings(

@@ -8,7 +8,7 @@ import pyarrow as pa
 import redis
 
 from ingest.redis_keys import ANALYTICS_JOB, AnalyticsKeys
-from throttle.analytics.bars.bar_sink import BarSink
+from throttle.analytics.bars.bar_product import BarSink
 from throttle.analytics.product_publisher import ProductPublisher
 from throttle.analytics.product_sink import SinkMeans
 from throttle.contract.bars import CLOSE_AFTER_MS, Bar

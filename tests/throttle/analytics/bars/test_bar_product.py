@@ -6,7 +6,7 @@ import redis
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
 from tests.gateway.samples import HYNIX, SAMSUNG
 from tests.throttle.analytics.bars.bar_writer import BarWriter
-from throttle.analytics.bars import bar_sink
+from throttle.analytics.bars import bar_product
 from throttle.analytics.product_publisher import BATCHES_KEPT
 from throttle.contract.products.bar_log import BarLogEntry
 from throttle.lease.lease import Fenced
@@ -109,7 +109,7 @@ def test_a_large_state_is_taken_up_in_steps_all_of_it(
     client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After Redis was emptied, also if it is away between two steps."""
-    monkeypatch.setattr(bar_sink, "_BARS", 2)
+    monkeypatch.setattr(bar_product, "_BARS", 2)
     writer = BarWriter(client)
     writer.held = [make_bar(minute=minute) for minute in range(5)]
     writer.batch, writer.clock_ms = 5, end_of(4)

@@ -12,8 +12,7 @@ from tests.throttle.analytics import bar_oracle
 from tests.throttle.analytics.bar_entries import ENTRIES, RULES, START_MS, rows_of
 from tests.throttle.analytics.bar_oracle import Entry, fraction
 from throttle.analytics.batch_bars import bars_of
-from throttle.analytics.movers.pane_partials import PanePartials
-from throttle.analytics.movers.recent_panes import SCHEMA, RecentPanes
+from throttle.analytics.movers.recent_panes import SCHEMA, PanePartials, RecentPanes
 from throttle.analytics.partials.partial_bars import combine, to_spark, trades_of
 from throttle.contract.bars import Bar
 

@@ -4,6 +4,7 @@ from collections import Counter
 from decimal import Decimal
 from itertools import pairwise
 
+import orjson
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +15,12 @@ from tests.throttle.analytics.moves import move_oracle
 from tests.throttle.analytics.moves.move_oracle import MoveRules, found
 from tests.throttle.analytics.partials.test_partial_bars import rows_of
 from throttle.analytics.moves.move_rule import MoveRule
-from throttle.analytics.moves.recent_trades import SCHEMA, RecentTrades
-from throttle.analytics.moves.single_trades import SingleTrades
+from throttle.analytics.moves.recent_trades import (
+    SCHEMA,
+    RecentTrades,
+    SingleTrades,
+    held_trades,
+)
 from throttle.analytics.partials.partial_bars import to_spark, trades_of
 from throttle.contract.products.moves import Move
 
@@ -96,7 +101,7 @@ def test_moves_do_not_depend_on_batches(
     assert ends_us == sorted(ends_us)
     assert sorted(map(found, moves)) == expected
     assert too_late == expected_too_late
-    assert recent.count <= sum(
+    assert len(recent.kept) <= sum(
         e.time_us >= clocks[-1] * 1_000 - 2 * RULES.span_us for e in entries
     )
 
@@ -118,6 +123,33 @@ def test_two_spans_are_enough_and_one_is_not() -> None:
     [move] = recent.moves(trades, 0, 5 * second)
     assert (move.start_us, move.end_us) == (0, 3 * second)
     assert recent.moves(SCHEMA.empty_table(), 5 * second, 7 * second) == []
-    assert recent.count == 2
+    assert len(recent.kept) == 2
     assert recent.moves(SCHEMA.empty_table(), 7 * second, 20 * second) == []
-    assert recent.count == 0
+    assert len(recent.kept) == 0
+
+
+def test_each_trade_is_compared_with_the_span_that_ends_with_it() -> None:
+    """Of its own instrument, in whatever order trades come; the oldest comes first."""
+    rows = [
+        ("B", 3 * 1_000_000, 1, 9, Decimal(7)),
+        ("A", 12 * 1_000_000, 3, 7, Decimal("103")),
+        ("A", 1 * 1_000_000, 1, 5, Decimal("100")),
+        ("A", 5 * 1_000_000, 2, 6, Decimal("102.5")),
+    ]
+    table = pa.Table.from_pylist(
+        [dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA
+    )
+    shown = [
+        orjson.loads(orjson.dumps(held.to_object()))
+        for held in held_trades(table, {"move_span_ms": 10_000})
+    ]
+    assert [(row["isin"], row["time"] // 1_000_000, row["seq"]) for row in shown] == [
+        *(("A", 1, 1), ("B", 3, 1), ("A", 5, 2), ("A", 12, 3))
+    ]
+    extremes = [(row["lowest"], row["price"], row["highest"]) for row in shown]
+    assert extremes == [
+        *((100, 100, 100), (7, 7, 7), (100, 102.5, 102.5), (102.5, 103, 103))
+    ]
+    assert [(row["rise"], row["fall"]) for row in shown] == [
+        *((0, 0), (0, 0), (2.5, 0), (0.4878, 0))
+    ]
