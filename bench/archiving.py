@@ -34,7 +34,7 @@ from ingest.instrument_table.instrument_list import parse_list
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.sources.market import encode_instruments
 from ingest.sources.simulator import Simulator
-from throttle.audit.compare_groups import groups_of
+from throttle.audit.compare import groups_of
 from throttle.audit.recompute import Entry, WindowRule, recompute
 from throttle.contract.snapshot import WindowSnapshot
 

@@ -18,9 +18,8 @@ from throttle.lease.retry import OutageLog, Stopped, until_done
 from throttle.publish.publisher import Publisher, PublishOptions, PublishOutcome
 from throttle.publish.rights import check_server_and_rights, commands_of_a_job
 from throttle.settings import ThrottleSettings
-from throttle.spark.open_reader import open_log, open_reader
 from throttle.spark.options import source_options
-from throttle.spark.task_log import entry_rules
+from throttle.spark.task_log import entry_rules, open_log, open_reader
 from throttle.standing.taken_from_batch import TakingBack
 from throttle.telemetry.metrics import Server, ThrottleMetrics
 from throttle.watch.log_watch import LOG, LogWatch

@@ -78,7 +78,7 @@ def rebuild(
             rule,
             first_ms,
             last_ms,
-            tables=InstrumentTables(open_instrument_store(settings)),
+            table_at=InstrumentTables(open_instrument_store(settings)).at,
         )
         try:
             report = verification.run(history.windows(), before, history.oldest_offset)

@@ -21,7 +21,7 @@ from throttle.audit.recompute import WindowRule
 from throttle.audit.verify import (
     SHOWN,
     EntriesLeft,
-    TablesLeft,
+    TableAt,
     Verification,
     VerificationReport,
     ledger_problems,
@@ -59,9 +59,9 @@ def audit(deployment: Deployment, follower: Follower, until: Ledger) -> Audited:
             start, run = follower.start, follower.run
             # What is read for a window is dropped with it, and nothing is a cycle.
             with no_collection():
-                tables = InstrumentTables(open_instrument_store(ingest))
+                table_at = InstrumentTables(open_instrument_store(ingest)).at
                 batches = follower.batches
-                return compare(log, start, until, run, batches, rule, tables)
+                return compare(log, start, until, run, batches, rule, table_at)
     except (LogAway, LogUnusable, TableAway) as error:
         return _failed(str(error))
     except redis.RedisError as error:
@@ -77,7 +77,7 @@ def compare(
     run: PublishedRun,
     batches: Sequence[BatchEntry],
     rule: WindowRule,
-    tables: TablesLeft | None = None,
+    table_at: TableAt | None = None,
 ) -> Audited:
     """Compare all windows of a run with the log, and the books with both.
 
@@ -92,7 +92,9 @@ def compare(
         return Audited(Audit(0, 0, 0, (), notes=(note,)), {})
     end_ms = until.upto.end_ms
     own = [batch for batch in batches if batch.end.end_ms <= end_ms]
-    verification = Verification(own, log, rule, keeps_first_news=True, tables=tables)
+    verification = Verification(
+        own, log, rule, keeps_first_news=True, table_at=table_at
+    )
     before = PublishedVersions(start.last)
     # Later ones were published since the books were read.
     due = (held for held in run.windows if held.end_ms <= end_ms)

@@ -9,10 +9,9 @@ from ingest.instrument_table.table_loader import load_list
 from ingest.redis_keys import Keys
 from tests.e2e.books import JOB
 from throttle.audit.instrument_tables import InstrumentTables
-from throttle.audit.log_entries import find_log
+from throttle.audit.log_entries import RedisLogEntries, find_log
 from throttle.audit.published import PublishedHistory
 from throttle.audit.recompute import WindowRule
-from throttle.audit.redis_entries import RedisLogEntries
 from throttle.audit.verify import Verification
 
 KEYS = Keys("tt")
@@ -48,7 +47,7 @@ def check_groups(client: redis.Redis, window_ms: int) -> int | None:
     tables = InstrumentTables(RedisInstrumentStore(client, KEYS.namespace))
     rule = WindowRule(window_ms, 5_000)
     # Windows that are published meanwhile are in no batch that was read, and left out.
-    verification = Verification(history.batches(JOB), log, rule, tables=tables)
+    verification = Verification(history.batches(JOB), log, rule, table_at=tables.at)
     before = history.versions_before()
     report = verification.run(history.windows(), before, history.oldest_offset)
     assert report.problems == [], report.problems[:3]

@@ -41,12 +41,11 @@ from throttle.publish.rights import check_server_and_rights, commands_of_analyti
 from throttle.settings import AnalyticsSettings
 from throttle.spark.idle_collector import IdleCollector
 from throttle.spark.java import find_java
-from throttle.spark.open_reader import open_log
 from throttle.spark.options import SourceOptions, log_options
 from throttle.spark.query import check_query, failures_as, stop_query
 from throttle.spark.scratch import scratch_folder
 from throttle.spark.session import running_spark
-from throttle.spark.task_log import entry_rules
+from throttle.spark.task_log import entry_rules, open_log
 from throttle.window.decoder import find_decoder
 
 log = structlog.get_logger()

@@ -1,4 +1,4 @@
-"""A published window against the same window computed again. Pure.
+"""A published window, its groups and its books, against the same from the log. Pure.
 
 An instrument whose trades of a window are all older than what is shown, or do not count
 for the last price, has a row that restates: the shown trade, and the sums of the others
@@ -6,15 +6,17 @@ in full. Of the latter it has none if nothing was shown before. What cannot be j
 counted as that, never as right.
 """
 
-from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Set
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ingest.instrument_table.known_instruments import Instruments
+from ingest.series import is_series
 from throttle.audit.recompute import ComputedRow, RecomputedBatch
 from throttle.audit.standing_again import RestatedRow
-from throttle.contract.ledger import NOTHING, BatchEntry, Turnover
+from throttle.contract.group import Group, GroupFigures, market_key, sector_key
+from throttle.contract.ledger import NOTHING, BatchEntry, Books, Turnover
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import (
     NO_VERSION,
@@ -179,6 +181,67 @@ def _restating(shown: LastValue | Row, made: Row) -> Row:
     return Row(made.isin, shown.version, made.row_sums.encode(), shown.body)
 
 
+def groups_of(
+    snapshot: WindowSnapshot,
+    computed: Mapping[str, ComputedRow],
+    instruments: Instruments,
+    restating: Set[str] = frozenset(),
+) -> dict[str, Group]:
+    """Return by their keys the groups that a window with these rows has to have.
+
+    Of ``restating`` instruments they count the trades only.
+    """
+    figures: dict[str, GroupFigures] = defaultdict(GroupFigures)
+    for row in snapshot.rows:
+        made = computed.get(row.isin)
+        if made is None or is_series(row.isin):
+            # A difference of its own, or of an instrument that has a row, too.
+            continue
+        entry = instruments.get(row.isin)
+        market, sector = (entry.market, entry.sector) if entry else (None, None)
+        trades, amounts = made.row.row_sums
+        for key in (market_key(market), sector_key(sector)):
+            group = figures[key]
+            if amounts is not None:
+                group.add_trades(trades, amounts.volume, amounts.value)
+            if row.isin not in restating:
+                group.add_instrument(
+                    made.price, None if entry is None else entry.prev_close
+                )
+    return {key: of.encode(key, snapshot.window) for key, of in figures.items()}
+
+
+def judge_groups(
+    snapshot: WindowSnapshot,
+    batch: BatchEntry,
+    computed: Mapping[str, ComputedRow],
+    instruments: Instruments,
+    restating: Set[str],
+) -> Iterator[str]:
+    """Say in one sentence each where a window's groups differ from its trades.
+
+    ``instruments`` is the table that its batch was joined with; the trades of
+    ``restating`` instruments were no news.
+    """
+    name = f"window {snapshot.window}"
+    if snapshot.instruments_version != batch.end.instruments:
+        yield (
+            f"{name}: says that the instrument table "
+            f"{snapshot.instruments_version} was joined, its cut says "
+            f"{batch.end.instruments}"
+        )
+    wanted = {}
+    if batch.end.instruments:
+        wanted = groups_of(snapshot, computed, instruments, restating)
+    published = {group.key: group for group in snapshot.groups}
+    for key in sorted(wanted.keys() | published.keys()):
+        sent, due = published.get(key), wanted.get(key)
+        if sent != due:
+            yield f"{name}, {key}: published is {_body(sent)}, due is {_body(due)}"
+    if len(published) != len(snapshot.groups):
+        yield f"{name}: has a group twice"
+
+
 def compare_books(
     batch: BatchEntry,
     made: RecomputedBatch,
@@ -190,49 +253,12 @@ def compare_books(
     ``lost`` are the partitions whose entries are not all in the log any more,
     ``instruments`` is the instrument table that it was joined with, if that is known.
     """
-    problems = []
-    for p, books in zip(batch.end.partitions, batch.partitions, strict=True):
-        if p in lost:
-            continue
-        refused = dict(made.refused.get(p, {}))
-        skipped = made.skipped.get(p, Counter())
-        name = f"batch {batch.offset}, partition {p}"
-        if books.read != made.read[p]:
-            problems.append(
-                f"{name}: the log holds {made.read[p]} entries between its cuts, "
-                f"{books.read} were read"
-            )
-        elif dict(books.refused) != refused:
-            problems.append(
-                f"{name}: {dict(books.refused)} were refused, by the rules {refused}"
-            )
-        elif not _same_names(books.skipped, skipped) or books.extra != made.extra[p]:
-            problems.append(
-                f"{name}: {dict(books.skipped)} were skipped and {books.extra} trades "
-                f"came beside others in an entry, by the rules {dict(skipped)} and "
-                f"{made.extra[p]}"
-            )
-        elif books.not_last != made.not_last[p]:
-            problems.append(
-                f"{name}: {books.not_last} were not for the last price, "
-                f"by the rules {made.not_last[p]}"
-            )
-        elif books.superseded != made.superseded[p]:
-            problems.append(
-                f"{name}: {books.superseded} were superseded, "
-                f"by the rules {made.superseded[p]}"
-            )
-        elif instruments is not None and batch.end.instruments:
-            unknown = sum(
-                trades
-                for (partition, isin), trades in made.instruments.items()
-                if partition == p and instruments.get(isin) is None
-            )
-            if books.unknown_instrument != unknown:
-                problems.append(
-                    f"{name}: {books.unknown_instrument} trades were of unknown "
-                    f"instruments, by the instrument table {unknown}"
-                )
+    table = instruments if batch.end.instruments else None
+    problems = [
+        f"batch {batch.offset}, partition {p}: {difference}"
+        for p, books in zip(batch.end.partitions, batch.partitions, strict=True)
+        if p not in lost and (difference := _book_difference(books, made, p, table))
+    ]
     total = batch.total
     # What is counted otherwise comes to something else as well.
     is_whole = not any(p in lost for p in batch.end.partitions)
@@ -248,6 +274,44 @@ def compare_books(
     return problems
 
 
+def _book_difference(
+    books: Books, made: RecomputedBatch, p: int, instruments: Instruments | None
+) -> str | None:
+    """Say where a partition's books differ first from its entries."""
+    refused, skipped = dict(made.refused[p]), made.skipped[p]
+    if books.read != made.read[p]:
+        return (
+            f"the log holds {made.read[p]} entries between its cuts, "
+            f"{books.read} were read"
+        )
+    if dict(books.refused) != refused:
+        return f"{dict(books.refused)} were refused, by the rules {refused}"
+    if not _same_names(books.skipped, skipped) or books.extra != made.extra[p]:
+        return (
+            f"{dict(books.skipped)} were skipped and {books.extra} trades came beside "
+            f"others in an entry, by the rules {dict(skipped)} and {made.extra[p]}"
+        )
+    if books.not_last != made.not_last[p]:
+        return (
+            f"{books.not_last} were not for the last price, "
+            f"by the rules {made.not_last[p]}"
+        )
+    if books.superseded != made.superseded[p]:
+        return f"{books.superseded} were superseded, by the rules {made.superseded[p]}"
+    if instruments is not None:
+        unknown = sum(
+            trades
+            for (partition, isin), trades in made.instruments.items()
+            if partition == p and instruments.get(isin) is None
+        )
+        if books.unknown_instrument != unknown:
+            return (
+                f"{books.unknown_instrument} trades were of unknown instruments, by "
+                f"the instrument table {unknown}"
+            )
+    return None
+
+
 def _same_names(booked: Mapping[str, int], made: Counter[str]) -> bool:
     """Compare what was skipped; a job puts many names together under one."""
     if OTHER in booked:
@@ -259,3 +323,7 @@ def _words(row: Row | None) -> str:
     if row is None:
         return "nothing"
     return f"{row.trades} trades, {row.sums.decode()} {row.body.decode()}"
+
+
+def _body(group: Group | None) -> str:
+    return "nothing" if group is None else group.body.decode()

@@ -1,12 +1,12 @@
 """What a trade log in a topic of Kafka still holds of the past."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from heapq import merge
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ingest.kafka.address import KafkaTopic
 from ingest.kafka.kafka_log_reader import KafkaLogReader
-from ingest.tradelog.contract import LogInfo, Ranges
-from throttle.audit.recompute import Entry, entries_of
+from ingest.tradelog.contract import LogInfo
+from throttle.audit.log_entries import LogEntries
+from throttle.audit.recompute import Entry
 from throttle.audit.reconcile import EntryCount, EntryCounter
 from throttle.contract.cut import NOWHERE
 
@@ -14,43 +14,27 @@ from throttle.contract.cut import NOWHERE
 _PIECE, _LARGEST = 256, 8_192
 
 
-class KafkaLogEntries:
+class KafkaLogEntries(LogEntries):
     """The entries of a topic. A position is an offset and says nothing of time."""
 
+    _reader: KafkaLogReader
+
     def __init__(self, topic: KafkaTopic, info: LogInfo) -> None:
-        self.info = info
-        self._reader = KafkaLogReader(topic, info)
+        super().__init__(info, KafkaLogReader(topic, info))
 
-    def trades(
-        self,
-        partitions: Sequence[int],
-        after: Mapping[int, int],
-        newest_first: bool = False,
-    ) -> Iterator[Entry]:
-        """Yield the entries beyond a position per partition, by append time.
-
-        In a topic that lets its producers stamp, by append time as far as each
-        partition's own order allows.
-        """
+    def _beyond(
+        self, begins: Mapping[int, int], newest_first: bool
+    ) -> Iterable[Iterator[Entry]]:
         bounds = self._reader.bounds()
         pieces = backwards if newest_first else forwards
 
         def entries_in(partition: int) -> Iterator[Entry]:
             first, last = bounds[partition]
-            first = max(first, after.get(partition, NOWHERE))
-            for piece in pieces(first, last):
+            for piece in pieces(max(first, begins[partition]), last):
                 entries = list(self.between({partition: piece}))
                 yield from reversed(entries) if newest_first else entries
 
-        def by_time(entry: Entry) -> tuple[int, int, int]:
-            return entry.append_ms, entry.position, entry.partition
-
-        return merge(*map(entries_in, partitions), key=by_time, reverse=newest_first)
-
-    def between(self, ranges: Ranges) -> Iterator[Entry]:
-        """Yield the entries of some ranges that are left, each range's in order."""
-        for partition, chunk in self._reader.read(ranges):
-            yield from entries_of(partition, chunk)
+        return map(entries_in, begins)
 
     def fronts(self, partitions: Iterable[int]) -> dict[int, Entry | None]:
         """Return the oldest entry left in each partition, None where there is none."""

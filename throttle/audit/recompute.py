@@ -146,6 +146,10 @@ class ComputedRow(NamedTuple):
         return min(news, default=None)
 
 
+def _by_name() -> defaultdict[int, Counter[str]]:
+    return defaultdict(Counter)
+
+
 @dataclass(slots=True)
 class RecomputedBatch:
     """A batch computed again.
@@ -165,8 +169,8 @@ class RecomputedBatch:
     extra: Counter[int] = field(default_factory=Counter)
     superseded: Counter[int] = field(default_factory=Counter)
     not_last: Counter[int] = field(default_factory=Counter)
-    refused: dict[int, Counter[str]] = field(default_factory=dict)
-    skipped: dict[int, Counter[str]] = field(default_factory=dict)
+    refused: defaultdict[int, Counter[str]] = field(default_factory=_by_name)
+    skipped: defaultdict[int, Counter[str]] = field(default_factory=_by_name)
     instruments: Counter[tuple[int, str]] = field(default_factory=Counter)
     traded: dict[str, Turnover] = field(default_factory=dict)
     taking_back: set[str] = field(default_factory=set)
@@ -176,9 +180,9 @@ class RecomputedBatch:
     def count(self, partition: int, one: InvalidTrade | Skipped) -> None:
         """Count what is not published: a refused trade, or an entry that is none."""
         if isinstance(one, Skipped):
-            self.skipped.setdefault(partition, Counter())[one.name] += 1
+            self.skipped[partition][one.name] += 1
         else:
-            self.refused.setdefault(partition, Counter())[one.reason] += 1
+            self.refused[partition][one.reason] += 1
 
     def add_traded(self, name: str, amounts: Amounts) -> None:
         """Add what some trades come to."""

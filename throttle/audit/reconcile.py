@@ -136,15 +136,12 @@ class Reconciliation:
 
 @dataclass(frozen=True, slots=True)
 class _JobReading:
-    """What one job has read of a partition, beside what that holds."""
+    """What one job has read of a partition, with what is known of its gone entries."""
 
     name: str
+    account: PartitionReading
     since: int
     counted: int | None
-    books: Books
-    held: int
-    waiting: int
-    trimmed: int | None
     gone_since: int | None
     gone_blanks: int
     missed: int
@@ -154,12 +151,13 @@ def marks(
     ledgers: Sequence[Ledger], receipts: Iterable[Receipt], partitions: Iterable[int]
 ) -> dict[int, set[int]]:
     """Return the positions at which the log's entries have to be counted."""
-    known_receipts = list(receipts)
+    all_receipts = list(receipts)
     needed: dict[int, set[int]] = {}
     for p in partitions:
-        feeds = acknowledged_in(known_receipts, p)
+        feeds = acknowledged_in(all_receipts, p)
         edges = {edge for span in feeds.spans for edge in span}
-        edges |= set() if feeds.open_after is None else {feeds.open_after}
+        if feeds.open_after is not None:
+            edges.add(feeds.open_after)
         for ledger in ledgers:
             if p in ledger.upto.partitions:
                 edges |= {ledger.since.position(p), ledger.upto.position(p)}
@@ -186,18 +184,14 @@ def reconcile(
             None if receipts is None else acknowledged_in(receipts.values(), partition)
         )
         acknowledged = None if feeds is None else feeds.acknowledged
-        readings = []
-        for ledger in ledgers:
-            if partition in ledger.upto.partitions:
-                reading = _read_by(ledger, partition, entry_count)
-                readings.append(reading)
-                result.accounts.append(
-                    PartitionReading(
-                        *(partition, ledger.job, acknowledged, reading.held),
-                        *(reading.trimmed, reading.books, reading.waiting),
-                    )
-                )
-                result.problems += _differences(reading)
+        readings = [
+            _read_by(ledger, partition, entry_count, acknowledged)
+            for ledger in ledgers
+            if partition in ledger.upto.partitions
+        ]
+        for reading in readings:
+            result.accounts.append(reading.account)
+            result.problems += _differences(reading)
         if not readings:
             size = entry_count.entries
             result.accounts.append(
@@ -213,41 +207,45 @@ def reconcile(
     return result
 
 
-def _read_by(ledger: Ledger, partition: int, entry_count: EntryCount) -> _JobReading:
+def _read_by(
+    ledger: Ledger, partition: int, entry_count: EntryCount, acknowledged: int | None
+) -> _JobReading:
     books = ledger.partitions[ledger.upto.partitions.index(partition)]
     since, upto = ledger.since.position(partition), ledger.upto.position(partition)
     first, last = ledger.since.count(partition), ledger.upto.count(partition)
     # Blanks were counted when they were read; those that are left still can be.
     gone_blanks = max(0, books.blanks - entry_count.blanks(since, upto))
-    gone_since: int | None
+    is_behind = entry_count.gone_upto > upto
+    gone_since: int | None = 0
+    trimmed: int | None = 0
+    missed = 0
     if entry_count.gone_upto <= since:
-        gone_since = gone_read = gone_blanks = missed = 0
-    elif first is None or (last is None and entry_count.gone_upto > upto):
-        gone_since = gone_read = None
-        missed = 0
+        gone_blanks = 0
+    elif first is None or (last is None and is_behind):
+        gone_since = trimmed = None
     else:
         gone_since = entry_count.gone - first
-        missed = 0
-        if last is not None and entry_count.gone_upto > upto:
+        if last is not None and is_behind:
             missed = max(0, entry_count.gone - last)
-        gone_read = gone_since - missed
+        trimmed = max(0, gone_since - missed - gone_blanks)
     return _JobReading(
-        name=f"partition {partition}, job {ledger.job}",
-        since=since,
-        counted=None if first is None or last is None else last - first - books.blanks,
-        books=books,
-        held=entry_count.behind(since),
-        waiting=entry_count.behind(upto),
-        trimmed=None if gone_read is None else max(0, gone_read - gone_blanks),
-        gone_since=gone_since,
-        gone_blanks=gone_blanks,
-        missed=missed,
+        f"partition {partition}, job {ledger.job}",
+        PartitionReading(
+            *(partition, ledger.job, acknowledged, entry_count.behind(since)),
+            *(trimmed, books, entry_count.behind(upto)),
+        ),
+        since,
+        None if first is None or last is None else last - first - books.blanks,
+        gone_since,
+        gone_blanks,
+        missed,
     )
 
 
 def _differences(reading: _JobReading) -> Iterable[str]:
-    name, books, trimmed = reading.name, reading.books, reading.trimmed
-    left = reading.held - reading.waiting
+    name, account = reading.name, reading.account
+    books, trimmed = account.books, account.trimmed
+    left = account.held - account.waiting
     if trimmed is None:
         yield f"{name}: nobody knows how many entries were trimmed since its first cut"
     elif left + trimmed != books.read:

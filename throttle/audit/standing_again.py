@@ -5,10 +5,10 @@ log is gone through forwards, once for all batches.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from heapq import heappop, heappush
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ingest.trade import Trade
 from ingest.tradelog.contract import Ranges
@@ -31,13 +31,6 @@ _Newest = tuple[tuple[int, ...], Order, Entry, Trade]
 
 _FEW = 20
 """More names than these are not looked for in bytes."""
-
-
-class PastEntries(Protocol):
-    """What is left of the trade log (``LogEntries``)."""
-
-    def between(self, ranges: Ranges) -> Iterable[Entry]:
-        """Return the entries of some ranges that are left."""
 
 
 class RestatedRow(NamedTuple):
@@ -156,10 +149,16 @@ class StandingLog:
     """
 
     def __init__(
-        self, log: PastEntries, rule: WindowRule, batches: Sequence[BatchEntry]
+        self,
+        between: Callable[[Ranges], Iterable[Entry]],
+        rule: WindowRule,
+        batches: Sequence[BatchEntry],
     ) -> None:
-        """``batches`` are all that may be asked about."""
-        self._log = log
+        """``between`` returns what ranges of the log hold (``LogEntries``).
+
+        ``batches`` are all that may be asked about.
+        """
+        self._between = between
         self._rule = rule
         self._batches = batches
         self._followed: dict[str, _Standing] | None = None
@@ -205,7 +204,7 @@ class StandingLog:
         places = ((p, end.position(p)) for end in ends for p in end.partitions)
         # The newest one comes last.
         whole = {p: (NOWHERE, upto) for p, upto in sorted(places)}
-        return isins_taken_back(self._log.between(whole), self._rule)
+        return isins_taken_back(self._between(whole), self._rule)
 
     def _add(self, ranges: Ranges, isins: Set[str], batch: BatchEntry) -> set[str]:
         """Take in what some ranges hold of instruments; return those that have any."""
@@ -220,7 +219,7 @@ class StandingLog:
         return set(found)
 
     def _entries_of(self, ranges: Ranges, marks: Sequence[bytes]) -> Iterable[Entry]:
-        entries = self._log.between(ranges)
+        entries = self._between(ranges)
         if self._rule.decoder is not None or not marks:
             return entries
         return (e for e in entries if any(mark in e.payload for mark in marks))

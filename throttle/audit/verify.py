@@ -32,8 +32,8 @@ from throttle.audit.compare import (
     PublishedVersions,
     compare_books,
     judge,
+    judge_groups,
 )
-from throttle.audit.compare_groups import judge_groups
 from throttle.audit.recompute import (
     ComputedRow,
     Entry,
@@ -68,11 +68,8 @@ class EntriesLeft(Protocol):
         """Return the oldest entry left in each partition, None where there is none."""
 
 
-class TablesLeft(Protocol):
-    """What is left of the instrument table's past (``InstrumentTables``)."""
-
-    def at(self, version: int, digest: str) -> Instruments | None:
-        """Return the table at a version, None if it is gone."""
+TableAt = Callable[[int, str], Instruments | None]
+"""Returns the instrument table at a version and of a digest, None if it is gone."""
 
 
 @dataclass(slots=True)
@@ -188,12 +185,12 @@ class Verification:
         first_ms: int = 0,
         last_ms: int = END_OF_TIME_MS,
         keeps_first_news: bool = False,
-        tables: TablesLeft | None = None,
+        table_at: TableAt | None = None,
     ) -> None:
-        self._tables = tables
+        self._table_at = table_at
         self._log = log
         self._rule = rule
-        self._standing = StandingLog(log, rule, batches)
+        self._standing = StandingLog(log.between, rule, batches)
         self._range = first_ms, last_ms
         self._keeps_first_news = keeps_first_news
         self._batch_of = {
@@ -321,9 +318,9 @@ class Verification:
     def _table_of(self, batch: BatchEntry) -> Instruments | None:
         if not batch.end.instruments:
             return Instruments()
-        if self._tables is None:
+        if self._table_at is None:
             return None
-        return self._tables.at(batch.end.instruments, batch.instruments_digest)
+        return self._table_at(batch.end.instruments, batch.instruments_digest)
 
     def _is_complete(self, end_ms: int, batch: BatchEntry, again: _Again) -> bool:
         if not again.lost:

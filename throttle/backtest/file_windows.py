@@ -56,7 +56,7 @@ def windows_of(log: TimedEntries, window_ms: int) -> Iterator[WindowSnapshot]:
     """
     rule = WindowRule(window_ms, max_ahead_ms=AHEAD_MS)
     batches = list(log.batches(window_ms))
-    shown, standing = PublishedVersions(), StandingLog(log, rule, batches)
+    shown, standing = PublishedVersions(), StandingLog(log.between, rule, batches)
     for batch in batches:
         start_ms, end_ms = batch.start.end_ms, batch.end.end_ms
         after, upto = batch.start.position(0), batch.end.position(0)

@@ -12,13 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from ingest.tradelog.contract import LogInfo
 from throttle.job import start_query
 from throttle.settings import ThrottleSettings
-from throttle.spark.instrument_frame import InstrumentFrame
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import made_up_windows, source_options
 from throttle.spark.query import first_line
 from throttle.spark.scratch import NoFolder, scratch_folder
 from throttle.spark.session import running_spark
-from throttle.spark.sink import BatchSink, discard
+from throttle.spark.sink import BatchSink, InstrumentFrame, discard
 from throttle.spark.start.java_process import NoSpark
 from throttle.spark.warmup import made_up_instruments
 from throttle.window.conflate import create_conflate

@@ -24,8 +24,7 @@ from throttle.spark import class_archive
 from throttle.spark.java import Java
 from throttle.spark.source import TradeLogSource
 from throttle.spark.start.java_process import NoSpark, nameless_user, start_java
-from throttle.spark.start.java_variables import named, without_heap
-from throttle.spark.start.java_words import cause
+from throttle.spark.start.java_words import cause, named, without_heap
 
 log = structlog.get_logger()
 

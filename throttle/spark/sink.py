@@ -2,19 +2,21 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from ingest.instrument_table.known_instruments import Instruments
 from throttle.contract.cut import Cut
 from throttle.publish.publisher import PublishOutcome, StreamLost
 from throttle.spark.idle_collector import IdleCollector
-from throttle.spark.instrument_frame import InstrumentFrame, release_broadcasts
 from throttle.telemetry.batch_report import BatchReport
 from throttle.window.batch import Abandoned, Batch, assemble
 from throttle.window.conflate import create_conflate
+from throttle.window.instrument_columns import NO_INSTRUMENTS, InstrumentColumns
 from tickthrottle_client.gc_pause import no_collection
 
 log = structlog.get_logger()
@@ -40,16 +42,53 @@ class SparkFailed(RuntimeError):
     """What Spark's Java says of a failure, without its stack traces."""
 
 
+class InstrumentFrame:
+    """The newest instrument table, made once: its columns, and a broadcast frame."""
+
+    def __init__(self) -> None:
+        self._columns = NO_INSTRUMENTS
+        self._frame: DataFrame | None = None
+
+    def of(
+        self, spark: SparkSession, instruments: Instruments
+    ) -> tuple[InstrumentColumns, DataFrame | None]:
+        """Return the columns of a table, and the frame to be joined as a broadcast.
+
+        Without a table, which is one of version 0, there is no frame.
+        """
+        if instruments is not self._columns.instruments:
+            self._columns, self._frame = InstrumentColumns(instruments), None
+            if instruments.version:
+                frame = spark.createDataFrame(self._columns.places)
+                self._frame = F.broadcast(frame)
+        return self._columns, self._frame
+
+
+def release_broadcasts(joined: DataFrame) -> None:
+    """Give back what was broadcast for a frame that has been collected.
+
+    Spark would keep a copy of the table for each batch, 2 MB for three thousand
+    instruments, until Java has looked through its whole heap and found that nobody
+    refers to it. No public call gives it back: it is looked up in the plan that was
+    run. The frame cannot be collected again.
+    """
+    plans: list[Any] = [joined._jdf.queryExecution().executedPlan()]
+    while plans:
+        plan = plans.pop()
+        if plan.getClass().getSimpleName() == "BroadcastExchangeExec":
+            plan.executeBroadcast().destroy()
+            continue
+        children = plan.children()
+        plans += [children.apply(number) for number in range(children.size())]
+
+
 class BatchSink:
-    """The function given to ``foreachBatch``; publishing is passed in.
+    """A ``StreamSink`` (``query.py``); publishing is passed in.
 
     ``begins_live`` says whether to expect live windows, one per batch, as long as
     nothing was published, ``max_windows`` how many a batch has at most. ``report_to``
     is called after every publish. The batch is joined with the instrument table that
-    ``newest_instruments`` returns at its begin. ``batches`` counts what was published,
-    ``is_open`` says that one is being read or published.
-    ``error`` keeps what stopped it, in its own words: through Spark it comes back
-    wrapped in three stack traces.
+    ``newest_instruments`` returns at its begin. ``batches`` counts what was published.
     """
 
     def __init__(

@@ -1,25 +1,27 @@
-"""The trade log as a task of Spark reads it: patiently, in pieces that are checked.
+"""The trade log as a job and its tasks read it: patiently, in pieces that are checked.
 
 A task keeps to the log's server: while that is away, it waits and then reads on.
 """
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
+import redis
 
+from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import PIECE_BYTES, Chunk, LogInfo, LogReader, Ranges
 from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import RedisLogReader
+from ingest.tradelog.redis_log_reader import open_log as open_redis_log
 from throttle.contract.ledger import NOTHING
 from throttle.lease.retry import AWAY, create_client, is_transient
-from throttle.spark.open_reader import kafka_reader
 from throttle.spark.options import SourceOptions
-from throttle.spark.read_ahead import read_ahead
 from throttle.spark.warmup import SyntheticLog
 from throttle.standing.look_back import EntryRules
 from throttle.window.bounded_rows import bound_names
@@ -27,6 +29,10 @@ from throttle.window.checked_rows import extra_trades, joined, trade_rows
 from throttle.window.decoder import find_decoder
 from throttle.window.series_rows import find_series
 from throttle.window.turnover import ByPartition, of_all
+
+if TYPE_CHECKING:
+    # A task should not load what checks settings.
+    from throttle.settings import SparkSettings
 
 T = TypeVar("T")
 
@@ -45,10 +51,9 @@ class CheckedPieces:
 
     ``entries`` are all that were read, ``blanks`` positions that hold none, ``extra``
     the trades beyond the first of an entry, those of series among them, ``turnover``
-    what all of them come to. The
-    batch goes from ``start_ms`` to
-    ``end_ms``. With ``every_trade`` each trade of an entry is a row, otherwise the
-    newest of each instrument.
+    what all of them come to. The batch goes from ``start_ms`` to ``end_ms``. With
+    ``every_trade`` each trade of an entry is a row, otherwise the newest of each
+    instrument.
     """
 
     def __init__(
@@ -112,6 +117,32 @@ class CheckedPieces:
         return rows if self._decode is None else bound_names(rows, self._names)
 
 
+class _End:
+    """What comes after the last item."""
+
+
+def read_ahead(items: Generator[T], most: int) -> Generator[T]:
+    """Yield what ``items`` yields; up to ``most`` of it is taken early, in a thread.
+
+    While a server or a library without Python's lock works on the next item, the last
+    one can be worked on. An error is raised in the place of its item. ``items`` is
+    closed at the end, also if not all of it was wanted.
+    """
+    thread = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
+    with closing(items):
+        try:
+            taken = deque(thread.submit(_next, items) for _ in range(most))
+            while not isinstance(item := taken.popleft().result(), _End):
+                taken.append(thread.submit(_next, items))
+                yield item
+        finally:
+            thread.shutdown(cancel_futures=True)
+
+
+def _next(items: Generator[T]) -> T | _End:
+    return next(items, _End())
+
+
 def ask_patiently(ask: Callable[[], T]) -> T:
     """Return the log's answer, however long its server is away."""
     while True:
@@ -139,6 +170,39 @@ def read_patiently(log: LogReader, ranges: Ranges) -> Generator[tuple[int, Chunk
                 p: (after, upto) for p, (after, upto) in left.items() if after < upto
             }
             time.sleep(LONGEST_WAIT_S)
+
+
+def open_log(client: redis.Redis, settings: "SparkSettings") -> LogInfo:
+    """Return the log's identity; one of Redis is created on first use.
+
+    Raises LogAway and LogUnusable, or redis.RedisError.
+    """
+    topic = settings.topic()
+    if topic is None:
+        return open_redis_log(client, settings.namespace, settings.partitions)
+    # Loaded where it is needed only.
+    from tickthrottle_client.kafka_client import open_topic
+
+    return open_topic(topic)
+
+
+def open_reader(
+    client: redis.Redis, settings: "SparkSettings", info: LogInfo
+) -> LogReader:
+    """Return what reads the log, or those of its partitions the job is to read."""
+    topic, only = settings.topic(), settings.only()
+    if topic is None:
+        return RedisLogReader(client, settings.namespace, info, only)
+    return kafka_reader(topic, info, only, settings.kafka_margin_ms)
+
+
+def kafka_reader(
+    topic: KafkaTopic, info: LogInfo, only: tuple[int, ...], margin_ms: int
+) -> LogReader:
+    """Return what reads a topic of Kafka."""
+    from ingest.kafka.kafka_log_reader import KafkaLogReader
+
+    return KafkaLogReader(topic, info, only, margin_ms)
 
 
 client_of = lru_cache(maxsize=4)(create_client)

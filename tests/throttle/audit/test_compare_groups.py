@@ -8,10 +8,9 @@ import redis
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
 from throttle.audit.instrument_tables import InstrumentTables
-from throttle.audit.log_entries import find_log
+from throttle.audit.log_entries import RedisLogEntries, find_log
 from throttle.audit.published import PublishedHistory
 from throttle.audit.recompute import WindowRule
-from throttle.audit.redis_entries import RedisLogEntries
 from throttle.audit.verify import Verification, VerificationReport
 from throttle.testing.driver import CRASH_POINTS, CrashPoint, ThrottleDriver
 
@@ -61,7 +60,7 @@ def rebuild(client: redis.Redis) -> VerificationReport:
         history.batches("throttle"),
         RedisLogEntries(client, "tt", info),
         WindowRule(W, 5_000),
-        tables=InstrumentTables(RedisInstrumentStore(client, "tt")),
+        table_at=InstrumentTables(RedisInstrumentStore(client, "tt")).at,
     )
     before = history.versions_before()
     return verification.run(history.windows(), before, history.oldest_offset)

@@ -10,10 +10,9 @@ import redis
 from ingest.tradelog.redis_log_reader import find_log
 from tests.gateway.samples import make_isins
 from throttle.audit.compare import PublishedVersions
-from throttle.audit.log_entries import LogEntries, open_log_entries
+from throttle.audit.log_entries import LogEntries, RedisLogEntries, open_log_entries
 from throttle.audit.published import PublishedHistory
 from throttle.audit.recompute import WindowRule, recompute
-from throttle.audit.redis_entries import RedisLogEntries
 from throttle.audit.verify import (
     TRIMMED_BATCHES,
     TRIMMED_LOG,

@@ -6,9 +6,8 @@ import pytest
 import redis
 
 from ingest.tradelog.contract import LogUnusable
-from throttle.audit.log_entries import open_log_entries
+from throttle.audit.log_entries import RedisLogEntries, open_log_entries
 from throttle.audit.reconcile import EntryCount
-from throttle.audit.redis_entries import RedisLogEntries
 from throttle.testing.driver import START_MS, ThrottleDriver
 
 pytestmark = pytest.mark.redis

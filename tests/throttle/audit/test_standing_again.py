@@ -75,9 +75,9 @@ def test_one_after_the_other_is_each_by_itself(
     chance = Random(seed)
     entries = [logged(number, chance, back_ms) for number in range(length)]
     batches = batches_of(entries, chance)
-    log = StandingLog(Entries(entries), RULE, batches)
+    log = StandingLog(Entries(entries).between, RULE, batches)
     for batch in batches:
-        alone = StandingLog(Entries(entries), RULE, [batch])
+        alone = StandingLog(Entries(entries).between, RULE, [batch])
         assert answer(log, batch) == answer(alone, batch)
 
 
@@ -88,7 +88,7 @@ def test_the_log_is_gone_through_once() -> None:
     cuts = [make_cut(n, [n * 4 - 1] * PARTITIONS) for n in range(101)]
     batches = [make_batch(start, end, ()) for start, end in pairwise(cuts)]
     held = Entries(entries)
-    log = StandingLog(held, RULE, batches)
+    log = StandingLog(held.between, RULE, batches)
     taken = [log.taken_by(batch, (A, B), {}).taken_back for batch in batches]
     assert sum(taken) > 50
     assert held.read == 2 * len(entries)

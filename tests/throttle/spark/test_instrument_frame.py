@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.known_instruments import Instruments
-from throttle.spark.instrument_frame import InstrumentFrame, release_broadcasts
+from throttle.spark.sink import InstrumentFrame, release_broadcasts
 
 pytestmark = pytest.mark.spark
 

@@ -16,7 +16,7 @@ from ingest.sources.faults import break_trade
 from ingest.trade import Trade
 from tests.throttle.payloads import ISINS, NOW_MS, make_chunk
 from throttle.contract.cut import Cut
-from throttle.spark.instrument_frame import InstrumentFrame
+from throttle.spark.sink import InstrumentFrame
 from throttle.window.checked_rows import trade_rows
 from throttle.window.combine import combine
 from throttle.window.conflate import LATEST, create_conflate

@@ -1,10 +1,18 @@
-"""What Java said before it ended, as the reason of a message.
-
-Pure.
-"""
+"""What Java takes from the environment, and what it said before it ended. Pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+"""Every Java takes options from these; from the last one, whatever its command says."""
+
+# The heap and its collector are the job's: with less Spark does not start, and of two
+# collectors Java takes none.
+_OURS = re.compile(
+    r"-X(?:mx|ms|mn)\S+"
+    r"|-XX:(?:Max|Initial|Min)(?:HeapSize|RAMPercentage|RAM)=\S+"
+    r"|-XX:\+Use\w+GC"
+)
 
 _MOST_CHARS = 400
 
@@ -36,3 +44,24 @@ def cause(lines: Iterable[str]) -> str:
     if _NO_ADDRESS in words:
         words += " (does this machine's name have an address? if not: SPARK_LOCAL_IP)"
     return words
+
+
+def without_heap(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the variables without options of the heap, and what was left out.
+
+    Of the first only those that change; the second is in words, a variable each.
+    """
+    changed: dict[str, str] = {}
+    left_out: list[str] = []
+    for name in VARIABLES:
+        options = environment.get(name, "").split()
+        ours = [option for option in options if _OURS.fullmatch(option)]
+        if ours:
+            changed[name] = " ".join(o for o in options if o not in ours)
+            left_out.append(f"{name}={' '.join(ours)}")
+    return changed, left_out
+
+
+def named(environment: Mapping[str, str]) -> list[str]:
+    """Return which of the variables are set; what they say may be secret."""
+    return [name for name in VARIABLES if environment.get(name)]

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from tests.conftest import eventually
-from throttle.spark.read_ahead import read_ahead
+from throttle.spark.task_log import read_ahead
 
 
 class Source:
