@@ -41,9 +41,8 @@ def topology(
     from archive.settings import ArchiveSettings
     from ingest.tradelog.contract import LogAway, LogUnusable
     from throttle.audit.log_entries import open_log_entries
-    from throttle.describe.render import to_mermaid, to_text
     from throttle.describe.sub_topology import analytics_parts
-    from throttle.describe.topology import describe
+    from throttle.describe.topology import to_mermaid, to_text
     from throttle.lease.retry import create_client
     from throttle.settings import AnalyticsSettings
 
@@ -53,16 +52,15 @@ def topology(
             info = None if entries is None else entries.info
     except (redis.RedisError, LogAway, LogUnusable):
         info = None
-    described = describe(settings, info)
     same = {"redis_url": settings.redis_url, "namespace": settings.namespace}
     analytics = read_settings(AnalyticsSettings, **same)
     parts = list(analytics_parts(analytics))
     archive = list(archive_parts(read_settings(ArchiveSettings, **same)))
     if mermaid:
         queries = [part for part in parts if part.name in analytics.products()]
-        typer.echo(to_mermaid(described, queries, archive[0]))
+        typer.echo(to_mermaid(settings, info, queries, archive[0]))
     else:
-        typer.echo(to_text(described, *parts, *archive))
+        typer.echo(to_text(settings, info, *parts, *archive))
     mark = "%% " if mermaid else ""
     if explain:
         from throttle.describe.physical_plan import ExplainFailed
