@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import redis
@@ -74,8 +73,8 @@ def run_analytics(
 ) -> None:
     """Run the job until ``stop`` is set. Raises AnalyticsFailed.
 
-    While Redis is away it waits; when Redis was emptied or rolled back it publishes
-    again what its state holds; when another analytics job has taken over it ends.
+    While Redis is away it waits; when that was emptied or rolled back it publishes
+    again what its state holds; when another job has taken over it ends.
     """
     os.nice(nice)
     registry = CollectorRegistry()
@@ -85,27 +84,18 @@ def run_analytics(
         exposed(settings, registry),
         scratch_folder() as scratch,
     ):
-        _run(settings, stop, scratch, metrics)
-
-
-def _run(
-    settings: AnalyticsSettings,
-    stop: threading.Event,
-    scratch: Path,
-    metrics: AnalyticsMetrics,
-) -> None:
-    find_decoder(settings.decoder)
-    client = create_client(settings.redis_url)
-    keys = AnalyticsKeys(settings.namespace)
-    commands = tuple(commands_of_analytics(keys, settings.trade_log))
-    until_done(lambda: check_server_and_rights(client, commands), stop)
-    java = find_java(settings.java_home, scratch)
-    log.info("starting spark", java_home=str(java.home))
-    with running_spark(settings, java, scratch) as spark:
-        spark.dataSource.register(PartialBarsSource)
-        leader = AnalyticsLeader(client, settings, stop, spark, metrics)
-        while not stop.is_set():
-            leader.lead()
+        find_decoder(settings.decoder)
+        client = create_client(settings.redis_url)
+        keys = AnalyticsKeys(settings.namespace)
+        commands = tuple(commands_of_analytics(keys, settings.trade_log))
+        until_done(lambda: check_server_and_rights(client, commands), stop)
+        java = find_java(settings.java_home, scratch)
+        log.info("starting spark", java_home=str(java.home))
+        with running_spark(settings, java, scratch) as spark:
+            spark.dataSource.register(PartialBarsSource)
+            leader = AnalyticsLeader(client, settings, stop, spark, metrics)
+            while not stop.is_set():
+                leader.lead()
 
 
 class AnalyticsLeader:
@@ -145,12 +135,8 @@ class AnalyticsLeader:
         grant = self._take(info)
         keeper = Keeper(self._lease, grant.term, self._settings.lease_ms, self._outage)
         with keeper, self._queries(info, grant.term) as queries:
-            log.info(
-                "analytics ready",
-                products=list(queries),
-                log=info.log_id,
-                term=grant.term,
-            )
+            said = {"products": list(queries), "log": info.log_id, "term": grant.term}
+            log.info("analytics ready", **said)
             tell_ready()
             try:
                 self._wait(queries, keeper)
@@ -159,8 +145,7 @@ class AnalyticsLeader:
                 self._is_rolled_back = True
 
     def _take(self, info: LogInfo) -> LeaseGrant:
-        settings = self._settings
-        until_s = time.monotonic() + 2 * settings.lease_ms / 1000
+        until_s = time.monotonic() + 2 * self._settings.lease_ms / 1000
         is_told = False
         # Where a query begins is in its checkpoint: the lease's own cut says nothing.
         nowhere = Cut(0, (), ())
@@ -171,12 +156,12 @@ class AnalyticsLeader:
             if isinstance(got, LeaseGrant):
                 self._is_rolled_back = False
                 return got
-            if not settings.standby and time.monotonic() > until_s:
+            if not self._settings.standby and time.monotonic() > until_s:
                 raise AnalyticsFailed(
                     f"another analytics job is running ({got.by}): stop it, or start "
                     "this one with --standby"
                 )
-            if settings.standby and not is_told:
+            if self._settings.standby and not is_told:
                 is_told = True
                 log.info("standby", active=got.by)
                 tell_ready()
@@ -196,8 +181,7 @@ class AnalyticsLeader:
             stack.callback(self._tell_stopped, queries)
             for name in settings.products():
                 product, address = BY_NAME[name], address_of(settings, name)
-                state_settings = settings_of(settings, product, info.log_id)
-                check(self._spark, address, state_settings)
+                check(self._spark, address, settings_of(settings, product, info.log_id))
                 every_ms = product.rule(settings).batch_ms
                 self._tell(name, {"every_ms": every_ms, "stopped": 0})
                 sink = self._create_sink(product, address, options)
@@ -262,18 +246,16 @@ class AnalyticsLeader:
         if progress is None or seen.get(product) == progress["batchId"]:
             return False
         seen[product] = progress["batchId"]
-        operators = progress["stateOperators"]
-        if operators:
-            self._metrics.state(product, operators[0])
-            # Spark looks through all of the state for what may go, in every batch.
-            changes = ("allUpdatesTimeMs", "allRemovalsTimeMs")
+        for state in progress["stateOperators"][:1]:
+            self._metrics.state(product, state)
             values = {
                 "batch": progress["batchId"],
-                "rows": operators[0]["numRowsTotal"],
-                "bytes": operators[0]["memoryUsedBytes"],
-                "update_ms": sum(operators[0][name] for name in changes),
-                "commit_ms": operators[0]["commitTimeMs"],
-                "dropped": operators[0]["numRowsDroppedByWatermark"],
+                "rows": state["numRowsTotal"],
+                "bytes": state["memoryUsedBytes"],
+                # Spark looks through all of the state for what may go, in every batch.
+                "update_ms": state["allUpdatesTimeMs"] + state["allRemovalsTimeMs"],
+                "commit_ms": state["commitTimeMs"],
+                "dropped": state["numRowsDroppedByWatermark"],
             }
             self._tell(product, values)
         return True

@@ -22,7 +22,7 @@ from throttle.contract import cut
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import NOTHING
 from throttle.lease.lease import owner_of
-from throttle.lease.retry import AWAY, is_transient
+from throttle.lease.retry import AWAY
 from throttle.spark.options import BatchRange, SourceOptions
 from throttle.spark.task_log import (
     LONGEST_WAIT_S,
@@ -30,6 +30,7 @@ from throttle.spark.task_log import (
     ask_patiently,
     client_of,
     open_log_reader,
+    outages_pass,
     read_patiently,
 )
 from throttle.spark.warmup import SyntheticLog
@@ -61,13 +62,10 @@ def first_offset(options: SourceOptions) -> dict[str, Any]:
         return dict(orjson.loads(options.initial_offset))
     client, parent = client_of(options.redis_url), os.getppid()
     while True:
-        try:
+        with outages_pass():
             standing = _ask_standing(client, options)
             if standing.holds_lease and standing.cut is not None:
                 return plan_after(standing.cut).to_offset()
-        except AWAY as error:
-            if not is_transient(error):
-                raise
         time.sleep(_ASK_AGAIN_S)
         if os.getppid() != parent:
             raise SparkEnded("Spark's JVM has ended")
@@ -101,7 +99,7 @@ def _ask_standing(client: redis.Redis, options: SourceOptions) -> _Standing:
 
 def next_plan(options: SourceOptions, previous: BatchPlan) -> BatchPlan:
     """Return the plan of the batch that follows; ``previous`` while there is none."""
-    try:
+    with outages_pass():
         log = open_log_reader(options)
         start = _next_start(log, options, previous.end_ms)
         if start is not None:
@@ -109,18 +107,12 @@ def next_plan(options: SourceOptions, previous: BatchPlan) -> BatchPlan:
                 start.end_ms, log.clock_ms(), options.window_ms, options.max_windows
             )
             return BatchPlan(start, end_ms, log.partitions())
-    except AWAY as error:
-        if not is_transient(error):
-            raise
     time.sleep(LONGEST_WAIT_S)
     return previous
 
 
 def _next_start(log: LogReader, options: SourceOptions, end_ms: int) -> Cut | None:
-    """Return the cut where the batch begins that follows ``end_ms``.
-
-    That is the one published last. None while there is no batch to begin.
-    """
+    """Return the cut published last, where a batch begins; None while none is due."""
     if isinstance(log, SyntheticLog):
         # Nothing is published of it.
         return None if log.is_read(end_ms) else cut.newest_cut(log.tail(end_ms), end_ms)
@@ -190,11 +182,9 @@ def _wait_for_step(
     """
     parent = os.getppid()
     left_ms = _left_ms(log, end_ms)
-    step_at_ms = (
-        next_step_ms(left_ms)
-        if left_ms > 0
-        else left_ms - log.margin_ms / _QUESTIONS_IN_MARGIN
-    )
+    step_at_ms = left_ms - log.margin_ms / _QUESTIONS_IN_MARGIN
+    if left_ms > 0:
+        step_at_ms = next_step_ms(left_ms)
     while left_ms > step_at_ms:
         pause(min(left_ms - step_at_ms, LONGEST_WAIT_S * 1000) / 1000)
         with suppress(*AWAY):
@@ -262,8 +252,5 @@ def trim(options: SourceOptions, done: Cut) -> None:
     before_ms = done.end_ms - options.retention_ms
     positions = dict(zip(done.partitions, done.positions, strict=True))
     # Trimming is not urgent: what is away now is trimmed after the next batch.
-    try:
+    with outages_pass():
         open_log_reader(options).trim(positions, before_ms)
-    except AWAY as error:
-        if not is_transient(error):
-            raise

@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -143,33 +143,35 @@ def _next(items: Generator[T]) -> T | _End:
     return next(items, _End())
 
 
+@contextmanager
+def outages_pass() -> Iterator[None]:
+    """Leave the block where a server is away; raise what does not pass by itself."""
+    try:
+        yield
+    except AWAY as error:
+        if not is_transient(error):
+            raise
+
+
 def ask_patiently(ask: Callable[[], T]) -> T:
     """Return the log's answer, however long its server is away."""
     while True:
-        try:
+        with outages_pass():
             return ask()
-        except AWAY as error:
-            if not is_transient(error):
-                raise
-            time.sleep(LONGEST_WAIT_S)
+        time.sleep(LONGEST_WAIT_S)
 
 
 def read_patiently(log: LogReader, ranges: Ranges) -> Generator[tuple[int, Chunk]]:
     """Read on where reading broke off, for as long as the log's server is away."""
     left = dict(ranges)
     while left:
-        try:
+        with outages_pass():
             for partition, chunk in log.read(left.copy()):
                 yield partition, chunk
                 left[partition] = chunk.upto, left[partition][1]
             return
-        except AWAY as error:
-            if not is_transient(error):
-                raise
-            left = {
-                p: (after, upto) for p, (after, upto) in left.items() if after < upto
-            }
-            time.sleep(LONGEST_WAIT_S)
+        left = {p: (after, upto) for p, (after, upto) in left.items() if after < upto}
+        time.sleep(LONGEST_WAIT_S)
 
 
 def open_log(client: redis.Redis, settings: "SparkSettings") -> LogInfo:

@@ -187,8 +187,8 @@ def test_the_start_is_the_one_the_job_stored(redis_url: str, info: LogInfo) -> N
 
 _WAITER = """
 import sys
-from throttle.reading import first_offset
-from throttle.source import SourceOptions
+from throttle.spark.options import SourceOptions
+from throttle.spark.reader import first_offset
 print("waiting", flush=True)
 first_offset(SourceOptions.from_spark({"source": sys.argv[1]}))
 """

@@ -2,9 +2,10 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,17 +14,17 @@ from ingest.tradelog.contract import Chunk
 from throttle.analytics.partials import partial_bars
 from throttle.analytics.partials.log_source import CutRange, PartialOptions
 from throttle.analytics.partials.partial_bars import NOTE_KEY, TICK_KEY, control_row
-from throttle.analytics.partials.taken_back import Takings, takings_of
+from throttle.analytics.partials.taken_back import takings_of
 from throttle.contract import cut
 from throttle.contract.cut import Cut
 from throttle.contract.tally import BatchNote, QueryTally
-from throttle.lease.retry import AWAY, is_transient
 from throttle.spark.task_log import (
     LONGEST_WAIT_S,
     CheckedPieces,
     ask_patiently,
     entry_rules,
     open_log_reader,
+    outages_pass,
     read_patiently,
 )
 from throttle.standing.look_back import EntryRules
@@ -47,7 +48,7 @@ def first_cut(options: PartialOptions) -> Cut:
 def next_cut(options: PartialOptions, previous: Cut) -> Cut:
     """Return the cut of the batch that follows; ``previous`` while there is none."""
     wait_s = LONGEST_WAIT_S
-    try:
+    with outages_pass():
         log = open_log_reader(options.log)
         clock_ms, batch_ms = log.clock_ms(), options.rule.batch_ms
         most = options.log.max_windows
@@ -57,9 +58,6 @@ def next_cut(options: PartialOptions, previous: Cut) -> Cut:
             if cut.may_be_cut(end_ms, tail):
                 return cut.advance(previous, end_ms, tail)
         wait_s = min(max(end_ms - clock_ms, 1) / 1000, LONGEST_WAIT_S)
-    except AWAY as error:
-        if not is_transient(error):
-            raise
     time.sleep(wait_s)
     return previous
 
@@ -89,14 +87,20 @@ def partials_of(
     for rows in pieces.read(chunks, is_backlog=True):
         tables.append(_counted(rows, options, tallies))
         if rule.takes_back:
-            _note_taking(rows, taking)
+            cancels = rows.filter(pc.starts_with(rows["key"], CANCEL_PREFIX))
+            for key, partition in _rows_of(cancels, "key", "partition"):
+                taking[key.removeprefix(CANCEL_PREFIX)].add(partition)
         if not rule.is_combined:
             # Later rows cannot change them.
             yield from _ready(tables.pop(), options)
         elif sum(map(len, tables)) >= _MOST_ROWS:
             tables = [partial_bars.combine(tables)]
     if taking:
-        tables.append(_taken_back(taking, rules, options, part, tallies))
+        takings = ask_patiently(partial(takings_of, taking, rules, rule, part))
+        tables.append(takings.partials)
+        for p, tally in tallies.items():
+            tally.taken_back += takings.done[p]
+            tally.not_taken_back += takings.left[p]
     if tables:
         yield from _ready(partial_bars.combine(tables), options)
     for p, tally in tallies.items():
@@ -112,31 +116,8 @@ def partials_of(
     yield from control_row(tick_ms, TICK_KEY, "").to_batches()
 
 
-def _note_taking(rows: pa.Table, taking: defaultdict[str, set[int]]) -> None:
-    """Note the instruments, and partitions, of rows that take a trade back."""
-    found = rows.filter(pc.starts_with(rows["key"], CANCEL_PREFIX))
-    columns = (found[name].to_pylist() for name in ("key", "partition"))
-    for key, partition in zip(*columns, strict=True):
-        taking[key.removeprefix(CANCEL_PREFIX)].add(partition)
-
-
-def _taken_back(
-    taking: Mapping[str, Collection[int]],
-    rules: EntryRules,
-    options: PartialOptions,
-    part: CutRange,
-    tallies: Mapping[int, QueryTally],
-) -> pa.Table:
-    """Return the partial bars of what is taken back; count it."""
-
-    def ask() -> Takings:
-        return takings_of(taking, rules, options.rule, part)
-
-    takings = ask_patiently(ask)
-    for p, tally in tallies.items():
-        tally.taken_back += takings.done[p]
-        tally.not_taken_back += takings.left[p]
-    return takings.partials
+def _rows_of(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
 
 
 def _ready(table: pa.Table, options: PartialOptions) -> Iterator[pa.RecordBatch]:
@@ -149,9 +130,7 @@ def _counted(
 ) -> pa.Table:
     """Return the partial bars of checked rows; count what became of each trade."""
     others = rows.filter(pc.is_valid(rows["reason"]))
-    names = ("partition", "reason", "trades")
-    columns = (others[name].to_pylist() for name in names)
-    for partition, reason, number in zip(*columns, strict=True):
+    for partition, reason, number in _rows_of(others, "partition", "reason", "trades"):
         tally = tallies[partition]
         if reason.startswith(SKIPPED_PREFIX):
             tally.skipped[reason.removeprefix(SKIPPED_PREFIX)] += number
