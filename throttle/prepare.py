@@ -44,8 +44,6 @@ def make_class_archive(
     is replaced. Raises PrepareFailed, also when told to stop.
     """
     archive = class_archive.path()
-    if not class_archive.is_supported():
-        raise PrepareFailed("the bundled Java is too old to keep Spark's classes")
     part = archive.with_suffix(f".{os.getpid()}")
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)

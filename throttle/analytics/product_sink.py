@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class BatchPublisher(Protocol):
-    """What publishes batches: ``ProductPublisher``, or a test driver."""
+    """A ``ProductPublisher``, or what a test driver has in its place."""
 
     def publish(
         self,
@@ -33,8 +33,7 @@ class BatchPublisher(Protocol):
         clock_ms: int,
         *,
         takes_up: bool = False,
-    ) -> bool:
-        """Publish a batch, or what the state holds where it begins."""
+    ) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,8 @@ class SinkMeans:
 
     ``state`` returns the rows that Spark's state held after a batch, ``prices`` windows
     with the prices of what stands in them (``standing_prices.py``). ``retry`` calls
-    for as long as Redis is away. ``report`` gets to know what every published batch has
-    read, and how many of its bars were kept back.
+    while Redis is away. ``report`` gets what a published batch has read, and how many
+    of its bars were kept back.
     """
 
     settings: AnalyticsSettings
@@ -63,9 +62,8 @@ class ProductSink(ABC, Generic[T]):
     """
 
     def __init__(self, means: SinkMeans) -> None:
-        self._settings = means.settings
+        self._means, self._settings = means, means.settings
         self._keys = AnalyticsKeys(means.settings.namespace)
-        self._means = means
         self._has_published = self._is_lost = False
         self.publisher: Future[BatchPublisher] = Future()
         self.error: Exception | None = None
@@ -86,10 +84,8 @@ class ProductSink(ABC, Generic[T]):
         """Return what results change once the log's clock is there."""
 
     def taken_up(self, batch_id: int, upto: Cut) -> Iterator[BatchChanges]:
-        """Yield what the state held after a batch, in steps, at least one.
-
-        Nothing: what is finished is in no state any more. The batch ended at ``upto``.
-        """
+        """Yield what the state held after a batch up to a cut, in one step or more."""
+        # What is finished is in no state any more.
         yield replace(self.changes([], self.clock_ms(upto)), keep_as="")
 
     def state(self, batch_id: int, upto: Cut) -> pa.Table:
@@ -115,10 +111,11 @@ class ProductSink(ABC, Generic[T]):
         """Publish the rows of one batch, as Spark's windows return them."""
         others, note = split(rows)
         if note is not None:
-            end = note.end
-            others = self._means.retry(lambda: self._means.prices(others, end))
-            results = self.results(others, note, batch_id)
-            self._means.retry(lambda: self._publish(results, note, batch_id))
+            retry, end = self._means.retry, note.end
+            results = self.results(
+                retry(lambda: self._means.prices(others, end)), note, batch_id
+            )
+            retry(lambda: self._publish(results, note, batch_id))
         self.batch_id = batch_id
 
     def clock_ms(self, cut: Cut) -> int:
@@ -135,10 +132,9 @@ class ProductSink(ABC, Generic[T]):
                     # What this job has published is gone: whoever leads begins anew.
                     raise
                 self._is_lost = True
-        publisher, clock_ms = self.publisher.result(), self.clock_ms(note.start)
-        begin = note, batch_id - 1, clock_ms
+        begin = note, batch_id - 1, self.clock_ms(note.start)
         for changes in self.taken_up(batch_id - 1, note.start):
-            publisher.publish(changes, *begin, takes_up=True)
+            self.publisher.result().publish(changes, *begin, takes_up=True)
             self.settle()
         # Before the last step was taken, a retry begins with the first one.
         self._is_lost = False
@@ -158,8 +154,8 @@ class ProductSink(ABC, Generic[T]):
 class HoldingSink(ProductSink[T]):
     """Holds the rows that Spark's state holds: batches say only what has changed.
 
-    The state, with the columns of ``schema``, is asked when a job has started, and when
-    a batch is run again.
+    The state, with the columns of ``schema``, is asked at a job's start, and when a
+    batch is run again.
     """
 
     schema: ClassVar[pa.Schema]
@@ -178,11 +174,10 @@ class HoldingSink(ProductSink[T]):
 
     def results(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[T]:
         """Return the finished results of a batch and of the rows that are held."""
-        if self._held_after != batch_id - 1:
-            is_first = batch_id == 0
-            empty = self.schema.empty_table()
-            before = batch_id - 1, note.start
-            self.hold(empty if is_first else self.state(*before))
+        if batch_id == 0:
+            self.hold(self.schema.empty_table())
+        elif self._held_after != batch_id - 1:
+            self.hold(self.state(batch_id - 1, note.start))
         # What fails half-way is not what is held.
         self._held_after = None
         results = self.advance(rows, note)

@@ -147,17 +147,16 @@ def judge(
                 undecided += not is_known
                 if due is not None:
                     restating.add(isin)
-        if sent != due and again is not None and _is_from_before(sent, again):
+        if sent == due:
+            continue
+        shown = None if sent is None else sent.version[REVISION_CHARS:]
+        if again is not None and shown is not None and shown not in again.known:
+            # It shows a trade that the log does not hold any more.
             undecided += 1
-        elif sent != due:
+        else:
             kind: Kind = "extra" if due is None else "wrong" if sent else "missing"
             differences.append(Difference(kind, *at, isin, due, sent))
     return WindowVerdict(differences, undecided, restating)
-
-
-def _is_from_before(sent: Row | None, again: RestatedRow) -> bool:
-    """Tell whether a row shows a trade that the log does not hold any more."""
-    return sent is not None and sent.version[REVISION_CHARS:] not in again.known
 
 
 def _as_far_as_known(made: Row, sent: Row | None) -> tuple[Row | None, bool]:

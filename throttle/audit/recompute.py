@@ -97,13 +97,13 @@ class WindowRule:
     def _timely(
         self, one: Judged, stamp_ms: int, cuts_us: tuple[int, int] | None
     ) -> Judged:
-        if isinstance(one, Trade):
-            one = self.series.labelled(one)
-            ahead_us = self.max_ahead_ms * 1000
-            try:
-                check_not_ahead(one, stamp_ms * 1000, ahead_us, cuts_us)
-            except InvalidTrade as error:
-                return error
+        if not isinstance(one, Trade):
+            return one
+        one = self.series.labelled(one)
+        try:
+            check_not_ahead(one, stamp_ms * 1000, self.max_ahead_ms * 1000, cuts_us)
+        except InvalidTrade as error:
+            return error
         return one
 
     def read(
@@ -248,8 +248,13 @@ class _Trades:
         self.arrivals: list[tuple[Order, int]] = []
 
     def add(self, order: Order, entry: Entry, trade: Trade | None = None) -> None:
-        price, size = map(Decimal, _price_and_size(entry, trade))
-        updates = ALL if trade is None else trade.updates
+        if trade is not None:
+            texts, updates = (trade.price, trade.size), trade.updates
+        elif usual := _PRICE_AND_SIZE.search(entry.payload):
+            texts, updates = (usual[1].decode(), usual[2].decode()), ALL
+        else:
+            raise ValueError(f"{entry.payload!r}: is not of the usual form")
+        price, size = map(Decimal, texts)
         self.sums.add(price, size, updates)
         self.is_in_full |= updates != ALL
         if not updates.last:
@@ -269,21 +274,13 @@ class _Trades:
         sums = RowSums(self.sums.count, self.sums.amounts())
         encoded = sums.encode() if self.is_in_full or sums.trades > 1 else ONE
         order, partition = self.newest
-        newest = self.trade
-        if newest is None:
+        trade = self.trade
+        if trade is None:
             return ComputedRow(Row(isin, NO_VERSION, encoded, b""), partition, ())
-        trade = newest if isinstance(newest, Trade) else Trade.from_wire(newest)
+        if isinstance(trade, bytes):
+            trade = Trade.from_wire(trade)
         row = Row(isin, encode_version(*order), encoded, trade.to_row())
         return ComputedRow(row, partition, self.arrivals, trade.price)
-
-
-def _price_and_size(entry: Entry, trade: Trade | None) -> tuple[str, str]:
-    if trade is not None:
-        return trade.price, trade.size
-    usual = _PRICE_AND_SIZE.search(entry.payload)
-    if usual is None:
-        raise ValueError(f"{entry.payload!r}: is not of the usual form")
-    return usual[1].decode(), usual[2].decode()
 
 
 def recompute(

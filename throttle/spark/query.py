@@ -51,16 +51,10 @@ class StreamSink(Protocol):
     published.
     """
 
-    @property
-    def error(self) -> Exception | None:
-        """Return what stopped it."""
+    error: Exception | None
+    is_open: bool
 
-    @property
-    def is_open(self) -> bool:
-        """Tell whether a batch is in it."""
-
-    def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        """Take a batch."""
+    def __call__(self, frame: DataFrame, batch_id: int) -> None: ...
 
 
 def start_stream(
@@ -70,11 +64,9 @@ def start_stream(
     mode: OutputMode = "append",
     name: str | None = None,
 ) -> StreamingQuery:
-    """Start a streaming query; its checkpoint, an address, says where it goes on.
-
-    There is no trigger interval: sources wait for the end of a window themselves, by
-    the clock of the log's server, and a backlog is worked off without pauses.
-    """
+    """Start a streaming query; its checkpoint, an address, says where it goes on."""
+    # Without a trigger interval: sources wait for the end of a window themselves, by
+    # the clock of the log's server, and a backlog is worked off without pauses.
     writer = rows.writeStream.outputMode(mode).foreachBatch(sink)
     if name is not None:
         writer = writer.queryName(name)
@@ -82,11 +74,10 @@ def start_stream(
 
 
 def stop_query(query: StreamingQuery, sink: StreamSink) -> None:
-    """Stop a query once its open batch has ended.
+    """Stop a query once its open batch has ended, or after two seconds.
 
-    In the middle of a batch Spark ends with pages of errors; a batch that does not end
-    within two seconds is ended all the same. The next start goes on from the cut that
-    was published last, or that the checkpoint holds.
+    In the middle of a batch Spark ends with pages of errors. The next start goes on
+    from the cut that was published last, or that the checkpoint holds.
     """
     until_s = time.monotonic() + _ENDED_WITHIN_S
     while sink.is_open and query.isActive and time.monotonic() < until_s:

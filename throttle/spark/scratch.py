@@ -33,10 +33,9 @@ class NoFolder(RuntimeError):
 def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
     """Yield a new, empty folder in ``parent``; it is removed at the end.
 
-    Without a parent it is where programs may run and its path is short, as
-    ``programs_root`` finds it. A killed process cannot remove its folder; the next one
-    does. A folder is in use for as long as its owner holds the lock in it, which ends
-    with the process. Raises NoFolder.
+    Without a parent it is in ``programs_root``. A killed process cannot remove its
+    folder; the next one does. A folder is in use for as long as its owner holds the
+    lock in it, which ends with the process. Raises NoFolder.
     """
     root = programs_root() if parent is None else parent
     try:
@@ -62,9 +61,7 @@ def programs_root() -> Path:
     """Return a folder for Spark's sockets, and for programs and libraries of its Java.
 
     It is the system's for temporary files (``TMPDIR``). Where that is mounted noexec,
-    as on hardened machines, it is the first that will do of ``/var/tmp``, the user's
-    at run time, the default state folder, and one of the Python environment. Raises
-    NoFolder.
+    as on hardened machines, it is the first other one that will do. Raises NoFolder.
     """
     try:
         temporary = Path(tempfile.gettempdir())

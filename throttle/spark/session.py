@@ -132,10 +132,10 @@ def create_session(
 ) -> SparkSession:
     """Start Spark with the trade log registered as a source.
 
-    ``scratch`` is an existing folder for Spark's files and sockets; its path must be
-    short (a socket's path has at most 107 bytes). ``java_options`` take the place of
-    those that use the archive of Spark's classes. On a cluster the executors get this
-    project's code; what it needs has to be installed there. Raises NoSpark.
+    ``scratch`` is an existing folder for Spark's files and sockets, with a short path
+    (a socket's has at most 107 bytes). ``java_options`` take the place of those that
+    use the archive of Spark's classes. On a cluster the executors get this project's
+    code; what it needs has to be installed there. Raises NoSpark.
     """
     submitted = _submitted()
     if java_options is None:
@@ -160,7 +160,11 @@ def create_session(
         # Spark would look up this machine's name first, which need not have an address.
         os.environ["SPARK_LOCAL_IP"] = os.environ["SPARK_LOCAL_HOSTNAME"] = _LOOPBACK
     else:
-        _check_python(os.environ.setdefault("PYSPARK_PYTHON", sys.executable))
+        program = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if shutil.which(program) is None:
+            raise NoSpark(
+                f"PYSPARK_PYTHON {program}: must be found where the job is started, too"
+            )
     # As Spark's other Python processes; this one has loaded Arrow already.
     pa.set_memory_pool(pa.system_memory_pool())
     conf = SparkConf().setAll(list(options.items()))
@@ -182,10 +186,7 @@ def create_session(
 
 
 def java_locale(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what makes Java read the names of files as UTF-8, as Python does.
-
-    In the locale C it cannot open a folder with a letter beyond ASCII in its name.
-    """
+    """Return what makes Java read the names of files as UTF-8, also in the locale C."""
     names = ("LC_ALL", "LC_CTYPE", "LANG")
     locale = next(filter(None, map(environment.get, names)), "C")
     return {"LC_ALL": "C.UTF-8"} if locale in ("C", "POSIX") else {}
@@ -204,11 +205,9 @@ def spark_options(
 ) -> dict[str, str]:
     """Return Spark's options: the job's own, but what an operator says wins.
 
-    ``submitted`` is what ``spark-submit`` was told, nothing without it. Its master is
-    the one that counts.
+    ``submitted`` is what ``spark-submit`` was told, if at all; its master counts.
     """
-    master = settings.spark_master or _THIS_PROCESS
-    master = submitted.get("spark.master", master)
+    master = submitted.get("spark.master", settings.spark_master or _THIS_PROCESS)
     own = {
         **_EVERYWHERE,
         **(_ONE_MACHINE if is_local(master) else _CLUSTER),
@@ -217,14 +216,14 @@ def spark_options(
         # Not where the cluster's file system would be the default one.
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
     }
-    given = {**submitted, **settings.spark_conf}
+    operators = {**submitted, **settings.spark_conf}
     # The driver's files and sockets go there; an executor has its own place for them.
     # An operator may want another collector, and two would be an error.
-    asked = given.pop("spark.driver.extraJavaOptions", _JAVA)
+    asked = operators.get("spark.driver.extraJavaOptions", _JAVA)
     java = [f"-Djava.io.tmpdir={scratch}", java_options, asked]
     return {
         **own,
-        **given,
+        **operators,
         "spark.master": master,
         "spark.driver.extraJavaOptions": " ".join(filter(None, java)),
     }
@@ -254,13 +253,6 @@ def _adjust_java_variables() -> None:
     os.environ.update(changed)
     if variables := named(os.environ):
         log.info("java takes options from variables", variables=", ".join(variables))
-
-
-def _check_python(program: str) -> None:
-    if shutil.which(program) is None:
-        raise NoSpark(
-            f"PYSPARK_PYTHON {program}: must be found where the job is started, too"
-        )
 
 
 def _ship(context: SparkContext, code: Path) -> None:

@@ -52,10 +52,7 @@ class InstrumentFrame:
     def of(
         self, spark: SparkSession, instruments: Instruments
     ) -> tuple[InstrumentColumns, DataFrame | None]:
-        """Return the columns of a table, and the frame to be joined as a broadcast.
-
-        Without a table, which is one of version 0, there is no frame.
-        """
+        """Return the columns of a table, and the frame; none of one of version 0."""
         if instruments is not self._columns.instruments:
             self._columns, self._frame = InstrumentColumns(instruments), None
             if instruments.version:
@@ -65,12 +62,11 @@ class InstrumentFrame:
 
 
 def release_broadcasts(joined: DataFrame) -> None:
-    """Give back what was broadcast for a frame that has been collected.
+    """Give back what was broadcast for a frame, which cannot be collected again.
 
     Spark would keep a copy of the table for each batch, 2 MB for three thousand
-    instruments, until Java has looked through its whole heap and found that nobody
-    refers to it. No public call gives it back: it is looked up in the plan that was
-    run. The frame cannot be collected again.
+    instruments, until Java has looked through its whole heap. No public call gives it
+    back: it is looked up in the plan that was run.
     """
     plans: list[Any] = [joined._jdf.queryExecution().executedPlan()]
     while plans:
@@ -192,9 +188,8 @@ class BatchSink:
         if self._end is None:
             return self.begins_live
         due = (now_ms - self._end.end_ms) / self._window_ms
-        if due < 2:
-            return True
-        return min(due, self._max_windows) * self._trades_per_window <= MOST_UNGROUPED
+        trades = min(due, self._max_windows) * self._trades_per_window
+        return due < 2 or trades <= MOST_UNGROUPED
 
     def _say(self, published: PublishOutcome, batch_id: int) -> None:
         if published.windows > 1:
@@ -213,7 +208,7 @@ class BatchSink:
             )
 
     def newest(self) -> tuple[Cut, float]:
-        """Return the cut published last, and when by the monotonic clock.
+        """Return the newest cut and when it was published, by the monotonic clock.
 
         Before there was any: a cut of nothing, and when the sink was made.
         """

@@ -86,19 +86,19 @@ class SyntheticLog:
         """Yield the entries with ``after < position <= upto``, a chunk a partition."""
         for partition, (after, upto) in ranges.items():
             positions = range(after + 1, upto + 1)
+            payloads = [self._payloads[p * 7 % WARMUP_INSTRUMENTS] for p in positions]
             chunk = Chunk(
                 pa.array(positions, pa.int64()),
                 pa.array([self._append_ms(p) for p in positions], pa.int64()),
-                pa.array([self._payload(p) for p in positions], pa.binary()),
+                pa.array(payloads, pa.binary()),
                 upto,
             )
             yield partition, chunk
 
     def head(self) -> Head:
         """Return the time of the first entry; none went before it."""
-        partitions = tuple(range(self.info.partitions))
         zeros = (0,) * self.info.partitions
-        return Head(self._start_ms, partitions, zeros, zeros)
+        return Head(self._start_ms, self.partitions(), zeros, zeros)
 
     def trim(self, positions: Mapping[int, int], before_ms: int) -> None:
         """Keep everything: there is nothing to free."""
@@ -107,9 +107,6 @@ class SyntheticLog:
         window, place = divmod(position - 1, self._share)
         within_ms = place * self._window_ms // self._share
         return self._start_ms + window * self._window_ms + within_ms
-
-    def _payload(self, position: int) -> bytes:
-        return self._payloads[position * 7 % WARMUP_INSTRUMENTS]
 
 
 def made_up_instruments() -> Instruments:

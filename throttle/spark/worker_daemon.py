@@ -11,8 +11,6 @@ import traceback
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
-_OF_THE_PLANNER = "pyspark.sql.worker."
-
 
 def quiet_hang_ups(main: Any = None, *, stays: bool = False) -> None:
     """Let this process say nothing when Spark hangs up, if it is one of Spark's.
@@ -25,8 +23,11 @@ def quiet_hang_ups(main: Any = None, *, stays: bool = False) -> None:
     program = getattr(main.__spec__, "name", "")
     if program == "pyspark.daemon":
         quiet_workers(main)
-        if sys.argv[-1].startswith(_OF_THE_PLANNER) and not stays:
-            _end_when_answered(main)
+        if sys.argv[-1].startswith("pyspark.sql.worker.") and not stays:
+            # It would wait a minute for the next question, with 40 MiB, and there are
+            # as many questions as queries. Spark makes sure that a worker lives before
+            # it asks.
+            main.gc = SimpleNamespace(collect=lambda: os._exit(0))
     elif program.startswith("pyspark."):
         sys.excepthook = _tell
 
@@ -39,12 +40,6 @@ def quiet_workers(daemon: Any) -> None:
     daemon.traceback = SimpleNamespace(
         print_exc=_print_exc, format_exc=traceback.format_exc
     )
-
-
-def _end_when_answered(daemon: Any) -> None:
-    # It would wait a minute for the next question, with 40 MiB, and there are as many
-    # questions as queries. Spark makes sure that a worker lives before it asks.
-    daemon.gc = SimpleNamespace(collect=lambda: os._exit(0))
 
 
 def _print_exc() -> None:

@@ -8,6 +8,7 @@ when Redis is away. What was not written is replaced by what is newer.
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Self
@@ -36,10 +37,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """A published batch. ``published_s`` is when, by this machine's time of day.
-
-    ``stages_s`` is where the time went, in the order of the stages.
-    """
+    """A published batch: when, by this machine's time of day; where its time went."""
 
     batch_id: int
     batch: Batch
@@ -51,11 +49,6 @@ class BatchReport:
     def counts(self) -> Sequence[PartitionCount]:
         """What was read of each partition, with what the batch takes back."""
         return self.published.counts or self.batch.counts
-
-    @property
-    def lag_s(self) -> float:
-        """Time from the end of the batch's last window to the publish."""
-        return self.published_s - self.batch.end.end_ms / 1000
 
 
 SPARK_STAGES = {
@@ -114,13 +107,10 @@ class BatchReporter:
                 return
             self._open.popleft()
             if report.batch_id == progress.batchId:
-                self._done(report, progress.durationMs)
-
-    def _done(self, report: BatchReport, durations_ms: Mapping[str, int]) -> None:
-        spark_s = spark_stages(durations_ms)
-        self._metrics.spent(spark_s)
-        self._write(stage_fields(report, spark_s))
-        log.debug("progress", batch=report.batch_id, **durations_ms)
+                spark_s = spark_stages(progress.durationMs)
+                self._metrics.spent(spark_s)
+                self._write(stage_fields(report, spark_s))
+                log.debug("progress", batch=report.batch_id, **progress.durationMs)
 
 
 class StageWriter:
@@ -154,26 +144,22 @@ class StageWriter:
     def _run(self) -> None:
         while not self._closing.wait(_LOOK_EVERY_S):
             fields, self._newest = self._newest, None
-            if fields is None:
+            if not fields:
                 continue
-            try:
-                with self._client.pipeline(transaction=True) as pipe:
-                    pipe.delete(self._key)
-                    pipe.hset(self._key, items=list(chain(*fields.items())))
-                    pipe.execute()
-            except redis.RedisError:
-                # The next batch has newer ones.
-                continue
+            # What fails is replaced by the next batch's.
+            with suppress(redis.RedisError), self._client.pipeline() as pipe:
+                pipe.delete(self._key)
+                pipe.hset(self._key, items=list(chain(*fields.items())))
+                pipe.execute()
 
 
 def _log(report: BatchReport) -> None:
     published = report.published
     if unknown := sum(count.unknown_target for count in report.counts):
         log.warning("trades to take back were not found", entries=unknown)
-    stages_s = report.stages_s
+    stages_s, end_ms = report.stages_s, report.batch.end.end_ms
     # Of a live window's batch: when it ended, less what was done before that.
     began_s = report.published_s - sum(stages_s.values())
-    end_ms = report.batch.end.end_ms
     log.debug(
         "batch",
         batch=report.batch_id,
@@ -184,5 +170,5 @@ def _log(report: BatchReport) -> None:
         offset=published.offset,
         began_ms=round(began_s * 1000 - end_ms, 1),
         **{f"{name}_ms": round(s * 1000, 1) for name, s in stages_s.items()},
-        lag_ms=round(report.lag_s * 1000, 1),
+        lag_ms=round(report.published_s * 1000 - end_ms, 1),
     )

@@ -4,7 +4,6 @@ Spans begin more often than they are long, so they overlap; a pane is what lies 
 two beginnings, and a span is the sum of its panes. Spark's state keeps the panes.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -65,7 +64,11 @@ class RecentPanes:
         One row per instrument, with the columns that ``batch_bars.bars_of`` needs, in
         no order. From then on no earlier span can be asked for.
         """
-        panes = _newest([self._panes, _as_kept(changed)])
+        # Each pane once, as it was told last.
+        panes = _numbered(pa.concat_tables([self._panes, _as_kept(changed)]))
+        groups = panes.group_by(["isin", "start_ms"], use_threads=False)
+        rows = groups.aggregate([("row", "max")])["row_max"]
+        panes = panes.take(rows).drop_columns("row")
         start_ms = end_ms - self._span_ms
         begun = pc.greater_equal(panes["start_ms"], pa.scalar(start_ms, pa.int64()))
         self._panes = panes.filter(begun)
@@ -75,14 +78,6 @@ class RecentPanes:
 
 def _as_kept(panes: pa.Table) -> pa.Table:
     return panes.select(SCHEMA.names).cast(SCHEMA)
-
-
-def _newest(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return each pane once, as the last of the tables that has it."""
-    panes = _numbered(pa.concat_tables(tables))
-    groups = panes.group_by(["isin", "start_ms"], use_threads=False)
-    rows = groups.aggregate([("row", "max")])["row_max"]
-    return panes.take(rows).drop_columns("row")
 
 
 def _added_up(panes: pa.Table, start_ms: int, end_ms: int) -> pa.Table:

@@ -34,7 +34,8 @@ def start_java(conf: SparkConf, user: str | None = None) -> None:
     try:
         # PySpark offers this: a pipe of one's own in place of its standard output.
         launch: Callable[..., JavaGateway] = launch_gateway
-        gateway = launch(conf, output.arguments())
+        pipe = {"stdout": output.writing, "stderr": output.writing}
+        gateway = launch(conf, pipe)
     except PySparkException as error:
         words = cause(output.last_lines()) or str(error).partition("\n")[0]
         raise NoSpark(f"Spark's Java did not start: {words}") from error
@@ -42,7 +43,8 @@ def start_java(conf: SparkConf, user: str | None = None) -> None:
         output.release()
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
     if user is not None:
-        _log_in(gateway, user)
+        hadoop = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+        hadoop.setLoginUser(hadoop.createRemoteUser(user))
 
 
 def nameless_user(environment: Mapping[str, str]) -> str | None:
@@ -58,31 +60,22 @@ def nameless_user(environment: Mapping[str, str]) -> str | None:
     return None
 
 
-def _log_in(gateway: JavaGateway, user: str) -> None:
-    hadoop = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
-    hadoop.setLoginUser(hadoop.createRemoteUser(user))
-
-
 class _Output:
     """Java's output: passed on to standard error, of which the last lines are kept."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=_MOST_LINES)
-        self._reading, self._writing = os.pipe()
+        self._reading, self.writing = os.pipe()
         self._copier = threading.Thread(
             target=self._copy, name="java-output", daemon=True
         )
         self._copier.start()
 
-    def arguments(self) -> dict[str, object]:
-        """Return what ``Popen`` is told of it."""
-        return {"stdout": self._writing, "stderr": self._writing}
-
     def release(self) -> None:
         """Leave the pipe's other end to Java: it ends with Java and its children."""
-        if self._writing >= 0:
-            os.close(self._writing)
-            self._writing = -1
+        if self.writing >= 0:
+            os.close(self.writing)
+            self.writing = -1
 
     def last_lines(self) -> list[str]:
         """Return the last lines of a Java that has ended."""
