@@ -195,7 +195,7 @@ def state(
     Starts a Spark of its own, which takes some seconds, and reads the checkpoint; the
     job may run meanwhile. See --state-dir, or TICKTHROTTLE_ANALYTICS_CHECKPOINT.
     """
-    from throttle.analytics.ask_state import NoState, ask_state
+    from throttle.analytics.product_query import NoState, ask_state
     from throttle.analytics.products import BY_NAME
 
     if product not in BY_NAME:

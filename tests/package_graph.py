@@ -67,7 +67,6 @@ FLOORS = {
         "products",
         "product_query",
         "metrics",
-        "ask_state",
         "analytics_job",
     ),
     "archive": (

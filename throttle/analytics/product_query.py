@@ -1,22 +1,28 @@
-"""The streaming query of a product: source, windows, sink, and its checkpoint.
+"""The streaming query of a product: source, windows, sink; its checkpoint and state.
 
 State is partitioned and keyed by what it was begun with. So a query's checkpoint
 carries a note of its settings, and is refused under others, with a sentence.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from throttle.analytics.partials.log_source import FORMAT, PartialOptions
-from throttle.analytics.product import Product
+from throttle.analytics.product import Product, StateRow
 from throttle.contract.bars import CLOSE_AFTER_MS
 from throttle.settings import AnalyticsSettings
+from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import SourceOptions
-from throttle.spark.query import StreamSink, start_stream
+from throttle.spark.query import StreamSink, first_line, start_stream
+from throttle.spark.scratch import NoFolder, scratch_folder
+from throttle.spark.session import running_spark
+from throttle.spark.start.java_process import NoSpark
 
 _STATE = "spark.sql.streaming.stateStore"
 
@@ -142,3 +148,32 @@ def check(spark: SparkSession, address: str, settings: Mapping[str, Any]) -> Non
             "set them back, or remove it: the windows are then computed again from "
             "what the log still holds"
         )
+
+
+class NoState(RuntimeError):
+    """There is no state to be read; the message says why."""
+
+
+def ask_state(
+    settings: AnalyticsSettings,
+    product: Product,
+    batch_id: int | None = None,
+    isin: str | None = None,
+) -> Sequence[StateRow]:
+    """Start a Spark and return what a product's state held after a batch.
+
+    The oldest first; by default after the newest committed batch. Raises NoState.
+    """
+    address = address_of(settings, product.name)
+    try:
+        with scratch_folder() as scratch:
+            java = find_java(settings.java_home, scratch)
+            with running_spark(settings, java, scratch) as spark:
+                rows = product.state(spark, address, batch_id)
+                # By the settings of the query, whatever this process is told.
+                shown = product.shown(rows, noted_settings(spark, address))
+    except (NoFolder, NoJava, NoSpark) as error:
+        raise NoState(str(error)) from error
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        raise NoState(f"checkpoint {address}: {first_line(error)}") from error
+    return [row for row in shown if isin in (None, row.isin)]

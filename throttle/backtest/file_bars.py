@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ingest.trade import Trade
 from ingest.tradelog.contract import Chunk
-from throttle.analytics.bars.late_trades import BarPartials
+from throttle.analytics.bars.amended_bars import BarPartials
 from throttle.analytics.batch_bars import bars_of
 from throttle.analytics.partials.partial_bars import combine, trades_of
 from throttle.audit.recompute import Entry, WindowRule

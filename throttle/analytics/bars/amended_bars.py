@@ -1,8 +1,14 @@
-"""The bars that go on: which changed, which closed, and their days. Pure."""
+"""Bars that go on: which trade amends one, which changed, which closed. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from throttle.analytics.partials.partial_bars import US_PER_MS, ZERO
+from throttle.analytics.partials.partial_rule import PartialRule, PlacedTrades, floor
 from throttle.contract.bar_intervals import (
     DayBar,
     day_of_bars,
@@ -14,6 +20,32 @@ from throttle.contract.session_calendar import SessionCalendars
 
 Place = tuple[str, int]
 """An instrument and the start of a bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarPartials(PartialRule):
+    """Bars of ``bars_ms``, amended for ``lateness_ms`` after they have closed.
+
+    A bar closes ``close_after_ms`` after its end.
+    """
+
+    takes_back: ClassVar[bool] = True
+    keeps_series: ClassVar[bool] = True
+
+    bars_ms: int
+    lateness_ms: int
+
+    def place(self, trades: pa.Table) -> PlacedTrades:
+        """Place trades: one that was appended when its bar had closed is ``late``.
+
+        It amends the bar, unless that closed ``lateness_ms`` ago.
+        """
+        starts = floor(pc.divide(trades["time"], US_PER_MS), self.bars_ms)
+        lasts_ms = pa.scalar(self.bars_ms + self.close_after_ms, pa.int64())
+        since_ms = pc.subtract(trades["append_ms"], pc.add(starts, lasts_ms))
+        in_time = pc.less(since_ms, pa.scalar(self.lateness_ms, pa.int64()))
+        late = pc.greater_equal(since_ms, ZERO).cast(pa.int64())
+        return PlacedTrades(trades, starts, in_time, late)
 
 
 @dataclass(frozen=True, slots=True)

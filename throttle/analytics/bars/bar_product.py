@@ -8,8 +8,7 @@ import pyarrow as pa
 import redis
 import structlog
 
-from throttle.analytics.bars.amended_bars import BarBoard, BarChanges
-from throttle.analytics.bars.late_trades import BarPartials
+from throttle.analytics.bars.amended_bars import BarBoard, BarChanges, BarPartials
 from throttle.analytics.bars.published_bars import PublishedBars, RedisBars, parts
 from throttle.analytics.batch_bars import bars_of, shown_bars
 from throttle.analytics.product import Product

@@ -100,7 +100,11 @@ def trades_of(rows: pa.Table) -> tuple[pa.Table, Counter[int]]:
         text.cast(pa.decimal128(36, 18)) for text in prices_and_sizes(payloads)
     )
     isins, last, extreme = good["key"], price, price
-    counts = counts_for(payloads) if _may_not_count(good) else None
+    # Looking through payloads takes a hundred times as long as keys and sums.
+    volume = pc.add(*(good[name] for name in VOLUME))
+    not_last = pc.any(pc.starts_with(good["key"], NOT_LAST_PREFIX)).as_py()
+    all_count = not (not_last or good[HIGH].null_count or pc.min(volume).as_py() == 0)
+    counts = None if all_count else counts_for(payloads)
     if counts is not None:
         isins = pc.replace_substring(isins, NOT_LAST_PREFIX, "")
         size = pc.if_else(counts.volume, size, pa.scalar(Decimal(0), size.type))
@@ -135,16 +139,6 @@ def trades_of(rows: pa.Table) -> tuple[pa.Table, Counter[int]]:
         return trades, Counter()
     refused = trades["partition"].filter(pc.invert(is_exact)).to_pylist()
     return trades.filter(is_exact), Counter(refused)
-
-
-def _may_not_count(trades: pa.Table) -> bool:
-    """Say whether some trades may not count for all, by their keys and sums.
-
-    Looking through their payloads takes a hundred times as long.
-    """
-    volume = pc.add(*(trades[name] for name in VOLUME))
-    not_last = pc.any(pc.starts_with(trades["key"], NOT_LAST_PREFIX)).as_py()
-    return bool(not_last or trades[HIGH].null_count or pc.min(volume).as_py() == 0)
 
 
 def one_each(
@@ -223,12 +217,6 @@ def to_spark(table: pa.Table) -> pa.Table:
 
 
 def control_row(at_ms: int, key: str, note: str) -> pa.Table:
-    """Return a row (``ARROW_SCHEMA``) that is no bar: it says what a batch has read.
-
-    Its ``key`` stands in the place of an ISIN.
-    """
-    row = dict.fromkeys(ARROW_SCHEMA.names)
-    row |= {"isin": key, "note": note, **dict.fromkeys(COUNTS, 0)}
-    columns = {name: [value] for name, value in row.items()}
-    columns["at"] = [at_ms * 1000]
-    return pa.table(columns, schema=ARROW_SCHEMA)
+    """Return a row (``ARROW_SCHEMA``) of what was read; its ``key`` is no ISIN."""
+    row = {"at": at_ms * 1000, "isin": key, "note": note, **dict.fromkeys(COUNTS, 0)}
+    return pa.Table.from_pylist([row], ARROW_SCHEMA)

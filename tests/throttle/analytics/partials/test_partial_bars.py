@@ -17,7 +17,7 @@ from tests.throttle.analytics.bar_entries import (
     rows_of,
 )
 from tests.throttle.analytics.bar_oracle import Entry, fraction
-from throttle.analytics.bars.late_trades import BarPartials
+from throttle.analytics.bars.amended_bars import BarPartials
 from throttle.analytics.partials.partial_bars import (
     OUT_OF_RANGE,
     combine,
