@@ -14,10 +14,9 @@ _SUMS = ("volume", "value", "trades", "late", "unfit")
 
 
 def split(rows: pa.Table) -> tuple[pa.Table, BatchNote | None]:
-    """Return a batch without its notes, and what it has read; None if nothing.
+    """Return a batch without its rows with a ``note``, and what it read, or None.
 
-    It needs the column ``note``; the others stay as they are. Raises ValueError if
-    notes do not fit together.
+    Raises ValueError if notes do not fit together.
     """
     is_note = pc.is_valid(rows["note"])
     notes = [
@@ -28,10 +27,9 @@ def split(rows: pa.Table) -> tuple[pa.Table, BatchNote | None]:
 
 
 def bars_of(rows: pa.Table) -> Iterator[Bar]:
-    """Yield the bars of rows that are no notes.
+    """Yield the bars of rows (``tumbling_bars.selected``) that are no notes.
 
-    It needs the columns that the windows of ``tumbling_bars.py`` return. Bars are
-    not said to be closed: that is by the clock of the note.
+    They are not said to be closed: that is by the clock of the note.
     """
     columns = (rows[name].to_pylist() for name in (*_NAMES, *_SUMS))
     for isin, start_ms, end_ms, *amounts, trades, late, unfit in zip(

@@ -70,10 +70,7 @@ class AnalyticsMetrics:
         )
 
     def published(self, product: str, note: BatchNote, kept: int = 0) -> None:
-        """Take in what a batch has read.
-
-        ``kept`` bars were not published: newer ones are stored.
-        """
+        """Take in what a batch has read; newer bars than ``kept`` ones are stored."""
         for tally in note.tallies.values():
             outcomes = {
                 "counted": tally.counted,

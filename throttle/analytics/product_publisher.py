@@ -40,10 +40,7 @@ class BatchChanges:
 def event_changes(
     key: str, most: int, name: str, fields: Mapping[str, int], lines: Sequence[bytes]
 ) -> BatchChanges:
-    """Return that events are told: the lines of a message, and entries of a stream.
-
-    The message's head has ``fields``; the stream ``key`` keeps the newest ``most``.
-    """
+    """Return events as lines of a message after ``fields``, and entries of a stream."""
     return BatchChanges(
         b"\n".join([b"," + orjson.dumps(fields)[1:], *lines]),
         [("XADD", key, "MAXLEN", "~", most, "*", name, line) for line in lines],
@@ -81,11 +78,9 @@ class ProductPublisher:
         """Publish a batch; False if it was published before.
 
         With ``takes_up`` it is what the state holds where ``note`` begins, of which
-        Redis may know less; from then on the batch of ``note`` can be published.
-
-        Raises Fenced when another job has taken over, StreamLost when the batch does
-        not begin where this checkpoint's last one ended, and redis.RedisError, after
-        which it may be published again.
+        Redis may know less; from then on the batch of ``note`` can be published. Raises
+        Fenced, StreamLost when the batch does not begin where this checkpoint's last
+        one ended, and redis.RedisError, after which it may be published again.
         """
         if takes_up:
             note = BatchNote(note.start, note.start, {})

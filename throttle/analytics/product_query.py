@@ -38,10 +38,7 @@ _NOTE = "tickthrottle.json"
 
 
 def conf_of(settings: AnalyticsSettings, product: Product) -> dict[str, str]:
-    """Return what Spark is told of a product's query and its state.
-
-    What ``spark_conf`` says wins.
-    """
+    """Return what Spark is told of a product's query; what ``spark_conf`` says wins."""
     has_batches_without_data = str(product.ends_in_batches_without_data).lower()
     own = {
         PARTITIONS: "2",

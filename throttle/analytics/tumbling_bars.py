@@ -84,10 +84,9 @@ def selected(bars: DataFrame) -> DataFrame:
 def state_of(
     spark: SparkSession, checkpoint: str, batch_id: int | None = None
 ) -> DataFrame:
-    """Return the rows that a query's state held after a batch, as Spark has them.
+    """Return Spark's rows of a checkpoint's state after a batch, by default the newest.
 
-    By default after the newest one that was committed. ``checkpoint`` is the query's, a
-    folder or an address.
+    ``checkpoint`` is a folder or an address.
     """
     reader = spark.read.format("statestore").option("path", checkpoint)
     if batch_id is not None:
@@ -98,12 +97,10 @@ def state_of(
 def bars_in_state(
     spark: SparkSession, checkpoint: str, batch_id: int | None = None
 ) -> pa.Table:
-    """Return the bars, panes or open bursts of a state (``state_of``), in no order.
-
-    Columns are those of ``selected``. A burst ends a gap after its last trade.
-    """
+    """Return bars, panes or open bursts (``selected``) of a state (``state_of``)."""
     state = state_of(spark, checkpoint, batch_id)
     key, value = (cast(StructType, state.schema[n].dataType) for n in ("key", "value"))
+    # A session ends a gap after its last trade.
     window = "key.window" if "window" in key.names else "of.session_window"
     rows = state.select("key", F.col("value").cast(_with_names(value)).alias("of"))
     bars = rows.select(

@@ -160,10 +160,9 @@ def judge(
 
 
 def _as_far_as_known(made: Row, sent: Row | None) -> tuple[Row | None, bool]:
-    """Return what is due of an instrument of which nobody knows what was shown before.
+    """Return what is due of an instrument, by what was sent, and whether it is news.
 
-    And whether it is news. What was sent tells it: the trades were news, or something
-    newer is shown; or nothing ever was, if none of them counts for the last price.
+    The trades were, or something newer is shown; or nothing, if none sets the price.
     """
     if sent is None:
         return (None, False) if made.version == NO_VERSION else (made, True)
@@ -186,10 +185,7 @@ def groups_of(
     instruments: Instruments,
     restating: Set[str] = frozenset(),
 ) -> dict[str, Group]:
-    """Return by their keys the groups that a window with these rows has to have.
-
-    Of ``restating`` instruments they count the trades only.
-    """
+    """Return the groups that a window has to have; of ``restating`` rows the trades."""
     figures: dict[str, GroupFigures] = defaultdict(GroupFigures)
     for row in snapshot.rows:
         made = computed.get(row.isin)
@@ -219,8 +215,7 @@ def judge_groups(
 ) -> Iterator[str]:
     """Say in one sentence each where a window's groups differ from its trades.
 
-    ``instruments`` is the table that its batch was joined with; the trades of
-    ``restating`` instruments were no news.
+    ``instruments`` is the joined table; trades of ``restating`` ones were no news.
     """
     name = f"window {snapshot.window}"
     if snapshot.instruments_version != batch.end.instruments:

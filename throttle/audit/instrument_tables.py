@@ -9,10 +9,10 @@ from ingest.instrument_table.known_instruments import Instruments
 
 
 class InstrumentTables:
-    """Reads the table at a version; that is exact, or it is not told.
+    """Reads the table at a version, exactly or not at all.
 
-    Changes that newer ones follow are forgotten in time, and a table may be emptied: a
-    version's digest says whether what is left is the table that was joined.
+    Changes are forgotten in time, and a table may be emptied: a version's digest says
+    whether what is left is the table that was joined.
     """
 
     def __init__(self, store: InstrumentStore) -> None:

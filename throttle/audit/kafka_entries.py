@@ -7,7 +7,7 @@ from ingest.kafka.kafka_log_reader import KafkaLogReader
 from ingest.tradelog.contract import LogInfo
 from throttle.audit.log_entries import LogEntries
 from throttle.audit.recompute import Entry
-from throttle.audit.reconcile import EntryCount, EntryCounter
+from throttle.audit.reconcile import EntryCount
 from throttle.contract.cut import NOWHERE
 
 # The first piece is about what somebody looks at, the largest what memory may hold.
@@ -37,7 +37,6 @@ class KafkaLogEntries(LogEntries):
         return map(entries_in, begins)
 
     def fronts(self, partitions: Iterable[int]) -> dict[int, Entry | None]:
-        """Return the oldest entry left in each partition, None where there is none."""
         bounds = self._reader.bounds()
         fronts: dict[int, Entry | None] = {}
         left = {p: forwards(*bounds[p], first=1) for p in partitions}
@@ -55,12 +54,10 @@ class KafkaLogEntries(LogEntries):
     def positions_before(
         self, time_ms: int, partitions: Iterable[int]
     ) -> dict[int, int]:
-        """Return for each partition the last position before a time."""
         positions = self._reader.positions_at(time_ms)
         return {p: positions[p] for p in partitions}
 
     def append_ms(self, partition: int, position: int) -> int | None:
-        """Return when an entry was appended, None if it is not there any more."""
         first, last = self._reader.bounds()[partition]
         if not first < position <= last:
             return None
@@ -68,23 +65,22 @@ class KafkaLogEntries(LogEntries):
         return next((entry.append_ms for entry in entries), None)
 
     def count(self, marks: Mapping[int, Collection[int]]) -> dict[int, EntryCount]:
-        """Count what some partitions hold from their first mark, or all, to the end."""
         bounds = self._reader.bounds()
-        gone_upto = {p: bounds[p][0] for p in marks}
+        counts = {
+            p: EntryCount.begin(of, bounds[p][0] + 1, bounds[p][0], is_dense=True)
+            for p, of in marks.items()
+        }
         read_upto = {
             p: max(bounds[p][0], min(of, default=NOWHERE)) for p, of in marks.items()
         }
-        counters = {p: EntryCounter(of) for p, of in marks.items()}
         ranges = {p: (after, bounds[p][1]) for p, after in read_upto.items()}
         for p, chunk in self._reader.read(ranges):
-            counters[p].add(chunk.positions.to_pylist())
+            counts[p].add(chunk.positions.to_pylist())
             # Neither entries nor blanks: deleted since the bounds were asked for.
             if chunk.upto - read_upto[p] > len(chunk) + chunk.blanks:
-                gone_upto[p] = chunk.upto
+                counts[p].gone, counts[p].gone_upto = chunk.upto + 1, chunk.upto
             read_upto[p] = chunk.upto
-        return {
-            p: counters[p].take(gone + 1, gone, True) for p, gone in gone_upto.items()
-        }
+        return counts
 
 
 def forwards(after: int, upto: int, first: int = _PIECE) -> Iterator[tuple[int, int]]:

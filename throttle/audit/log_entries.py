@@ -15,7 +15,7 @@ from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogInfo, LogReader, LogUnusable, Ranges
 from ingest.tradelog.redis_log_reader import RedisLogReader, find_log, scan_stream
 from throttle.audit.recompute import Entry, entries_of
-from throttle.audit.reconcile import EntryCount, EntryCounter
+from throttle.audit.reconcile import EntryCount
 from throttle.contract.cut import NOWHERE
 from tickthrottle_client.log_v1 import (
     FIELD,
@@ -115,7 +115,6 @@ class RedisLogEntries(LogEntries):
         return map(entries_in, begins)
 
     def fronts(self, partitions: Iterable[int]) -> dict[int, Entry | None]:
-        """Return the oldest entry left in each partition, None where there is none."""
         return {p: next(self.trades([p], {}), None) for p in partitions}
 
     def positions_before(
@@ -129,19 +128,19 @@ class RedisLogEntries(LogEntries):
         return append_time_ms(position)
 
     def count(self, marks: Mapping[int, Collection[int]]) -> dict[int, EntryCount]:
-        """Count what some partitions hold from their first mark, or all, to the end."""
         return {p: self._count(p, positions) for p, positions in marks.items()}
 
     def _count(self, partition: int, marks: Collection[int]) -> EntryCount:
         after = min(marks, default=NOWHERE)
         for _ in range(_LOOKS):
             length, gone, front, end = self._look(partition)
-            counter = EntryCounter(marks)
+            gone_upto = front - 1 if gone else NOWHERE
+            count = EntryCount.begin(marks, gone, gone_upto, is_dense=False)
             for _, chunk in self._reader.read({partition: (after, end)}):
-                counter.add(chunk.positions.to_pylist())
+                count.add(chunk.positions.to_pylist())
             # Trimmed while it was read: what was counted is of no one moment.
-            if after >= front or counter.entries == length:
-                return counter.take(gone, front - 1 if gone else NOWHERE, False)
+            if after >= front or count.entries == length:
+                return count
         raise LogUnusable(
             f"{stream_key(self._namespace, partition)}: loses entries faster than they "
             "can be counted"

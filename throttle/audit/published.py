@@ -82,10 +82,9 @@ class PublishedHistory:
                 yield replace(window, rows=rows)
 
     def versions_before(self) -> PublishedVersions:
-        """Return what was published before the oldest window of the window log.
+        """Return what was published before the oldest window; ask before reading them.
 
-        To be asked before the windows are read. The last-value table tells it of an
-        instrument that has not changed since; of one that has, nobody knows.
+        The last-value table tells it of an instrument that has not changed since.
         """
         table: Any = self._client.hgetall(self._keys.last)
         first = self.oldest_offset()

@@ -30,9 +30,9 @@ class Acknowledged:
     open_after: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EntryCount:
-    """A partition that was read from its first mark, or its beginning, to its end.
+    """A partition that is read from its first mark, or its beginning, to its end.
 
     ``gone`` is how many entries and blanks it has had before those it still holds, and
     nothing at or before ``gone_upto`` is left. ``counts`` says how many of its
@@ -44,7 +44,20 @@ class EntryCount:
     gone_upto: int
     is_dense: bool
     entries: int
-    counts: Mapping[int, int]
+    counts: dict[int, int]
+
+    @classmethod
+    def begin(
+        cls, marks: Iterable[int], gone: int, gone_upto: int, is_dense: bool
+    ) -> "EntryCount":
+        """Return a count of no entry yet."""
+        return cls(gone, gone_upto, is_dense, 0, dict.fromkeys(sorted(marks), 0))
+
+    def add(self, positions: Sequence[int]) -> None:
+        """Count some entries by their positions, which go up."""
+        self.entries += len(positions)
+        for mark in self.counts:
+            self.counts[mark] += bisect_right(positions, mark)
 
     def between(self, after: int, upto: int) -> int:
         """Return the number of entries between two marks."""
@@ -60,29 +73,6 @@ class EntryCount:
         if not self.is_dense or left <= 0:
             return 0
         return left - self.between(after, upto)
-
-
-class EntryCounter:
-    """Counts the entries at or before some marks, as they are read."""
-
-    def __init__(self, marks: Iterable[int]) -> None:
-        self._counts = dict.fromkeys(sorted(marks), 0)
-        self._entries = 0
-
-    def add(self, positions: Sequence[int]) -> None:
-        """Count some entries by their positions, which go up."""
-        self._entries += len(positions)
-        for mark in self._counts:
-            self._counts[mark] += bisect_right(positions, mark)
-
-    def take(self, gone: int, gone_upto: int, is_dense: bool) -> EntryCount:
-        """Return what was counted."""
-        return EntryCount(gone, gone_upto, is_dense, self._entries, dict(self._counts))
-
-    @property
-    def entries(self) -> int:
-        """How many entries were counted so far."""
-        return self._entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +95,7 @@ class PartitionReading:
 
 @dataclass(slots=True)
 class Reconciliation:
-    """What the comparison found; ``problems`` are the differences, one sentence each.
-
-    ``notes`` are worth knowing and no difference.
-    """
+    """Differences are ``problems``, one sentence each; ``notes`` are none."""
 
     accounts: list[PartitionReading] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)

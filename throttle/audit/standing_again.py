@@ -161,10 +161,7 @@ class StandingLog:
         isins: Iterable[str],
         computed: Mapping[str, ComputedRow],
     ) -> TakenAgain:
-        """Return what a batch takes back of some instruments, and of their series.
-
-        ``computed`` are the rows of its last window by the trades in it.
-        """
+        """Return what a batch takes back; ``computed`` are its last window's rows."""
         end = {p: batch.end.position(p) for p in batch.end.partitions}
         series = self._rule.series
         if self._followed is None:

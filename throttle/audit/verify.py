@@ -266,14 +266,13 @@ class Verification:
         # Trades that are not for the last price were counted with the batch, and those
         # that are shown again with another one.
         others = {isin for isin, one in restated.items() if not one.is_own}
-        stale = sum(
-            computed[i].row.version != NO_VERSION for i in restating if i not in others
+        no_news = restating | others
+        outcome = Books(
+            published=sum(row.isin not in no_news for row in snapshot.rows),
+            stale=sum(
+                computed[i].row.version != NO_VERSION for i in restating - others
+            ),
         )
-        news = sum(
-            row.isin not in restating and row.isin not in others
-            for row in snapshot.rows
-        )
-        outcome = Books(published=news, stale=stale)
         report.books = add_up([report.books, outcome])
         report.undecided += verdict.undecided
         report.equal += not verdict.differences and not verdict.undecided
@@ -360,18 +359,15 @@ class Verification:
 def _is_lost(
     batch: BatchEntry, made: RecomputedBatch, partition: int, front: Entry | None
 ) -> bool:
-    """Tell whether a partition may have lost entries of a batch to trimming.
-
-    Only the oldest are trimmed: an entry left from before the batch proves that all
-    of the batch are, too, and so does finding as many as there were.
-    """
+    """Tell whether a partition may have lost entries of a batch to trimming."""
+    # Only the oldest are trimmed: an entry left from before the batch proves that all
+    # of the batch are, too, and so does finding as many as there were.
     if front is not None and front.position <= batch.start.position(partition):
         return False
     books = batch.partitions[batch.end.partitions.index(partition)]
     first, last = batch.start.count(partition), batch.end.count(partition)
-    if first is None or last is None:
-        there_were = books.read
-    else:
+    there_were = books.read
+    if first is not None and last is not None:
         there_were = last - first - books.blanks
     return made.read[partition] < there_were
 

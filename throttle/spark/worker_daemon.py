@@ -15,9 +15,8 @@ from typing import Any
 def quiet_hang_ups(main: Any = None, *, stays: bool = False) -> None:
     """Let this process say nothing when Spark hangs up, if it is one of Spark's.
 
-    Elsewhere it does nothing. ``main`` is the program's own module. Planners end when
-    they have answered, unless they are told to stay: where several queries start at
-    the same time, one would be asked again just when it ends.
+    ``main`` is the program's own module. Planners end when they have answered, unless
+    one ``stays``: of several queries at a time, one would be asked just when it ends.
     """
     main = sys.modules["__main__"] if main is None else main
     program = getattr(main.__spec__, "name", "")
@@ -33,10 +32,7 @@ def quiet_hang_ups(main: Any = None, *, stays: bool = False) -> None:
 
 
 def quiet_workers(daemon: Any) -> None:
-    """Let workers say nothing when Spark hangs up; ``daemon`` is Spark's module.
-
-    They are forked from the daemon, which prints what ends them by itself.
-    """
+    """Let workers of Spark's ``daemon``, which prints what ends them, say nothing."""
     daemon.traceback = SimpleNamespace(
         print_exc=_print_exc, format_exc=traceback.format_exc
     )

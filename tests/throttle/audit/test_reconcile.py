@@ -9,7 +9,6 @@ from ingest.tradelog.contract import AppendTally
 from throttle.audit.reconcile import (
     Acknowledged,
     EntryCount,
-    EntryCounter,
     Reconciliation,
     acknowledged_in,
     marks,
@@ -45,9 +44,9 @@ def topic(
     positions: Iterable[int], needed: Iterable[int], gone_upto: int = -1
 ) -> EntryCount:
     """Count a partition of Kafka."""
-    counter = EntryCounter(needed)
-    counter.add([p for p in positions if p > gone_upto])
-    return counter.take(gone_upto + 1, gone_upto, True)
+    count = EntryCount.begin(needed, gone_upto + 1, gone_upto, is_dense=True)
+    count.add([p for p in positions if p > gone_upto])
+    return count
 
 
 def stream(
@@ -55,10 +54,10 @@ def stream(
 ) -> EntryCount:
     """Count a partition of Redis that has lost its first entries."""
     left = list(positions)
-    counter = EntryCounter(needed)
-    counter.add(left[gone:])
     upto = left[gone] - 1 if gone < len(left) else left[-1]
-    return counter.take(gone, upto if gone else -1, False)
+    count = EntryCount.begin(needed, gone, upto if gone else -1, is_dense=False)
+    count.add(left[gone:])
+    return count
 
 
 def receipt(
@@ -353,12 +352,11 @@ def test_jobs_that_read_the_same_have_a_sum_each(since: int) -> None:
 
 def count(gone_upto: int = -1, is_dense: bool = True) -> EntryCount:
     """Count entries at 3, 4, 6, 7 and 9, in two pieces."""
-    counter = EntryCounter([9, -1, 4, 5])
-    counter.add([3, 4, 6])
-    counter.add([])
-    counter.add([7, 9])
-    assert counter.entries == 5
-    return counter.take(gone_upto + 1, gone_upto, is_dense)
+    made = EntryCount.begin([9, -1, 4, 5], gone_upto + 1, gone_upto, is_dense)
+    for positions in ([3, 4, 6], [], [7, 9]):
+        made.add(positions)
+    assert made.entries == 5
+    return made
 
 
 def test_entries_are_counted_at_every_mark() -> None:

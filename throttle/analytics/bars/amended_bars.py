@@ -24,10 +24,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class BarPartials(PartialRule):
-    """Bars of ``bars_ms``, amended for ``lateness_ms`` after they have closed.
-
-    A bar closes ``close_after_ms`` after its end.
-    """
+    """Bars of ``bars_ms``, amended for ``lateness_ms`` after they have closed."""
 
     takes_back: ClassVar[bool] = True
     keeps_series: ClassVar[bool] = True
@@ -36,10 +33,7 @@ class BarPartials(PartialRule):
     lateness_ms: int
 
     def place(self, trades: pa.Table) -> PlacedTrades:
-        """Place trades: one that was appended when its bar had closed is ``late``.
-
-        It amends the bar, unless that closed ``lateness_ms`` ago.
-        """
+        """Place trades; a ``late`` one, appended when its bar had closed, amends it."""
         starts = floor(pc.divide(trades["time"], US_PER_MS), self.bars_ms)
         lasts_ms = pa.scalar(self.bars_ms + self.close_after_ms, pa.int64())
         since_ms = pc.subtract(trades["append_ms"], pc.add(starts, lasts_ms))
@@ -50,11 +44,10 @@ class BarPartials(PartialRule):
 
 @dataclass(frozen=True, slots=True)
 class BarChanges:
-    """What a batch changes: bars, newest bars and days; and how many bars it keeps.
+    """What a batch changes: bars, newest bars and days.
 
-    ``kept`` counts bars that came in a lesser edition than is known of them
-    (``bars.newer``). Of the instruments ``narrowed`` the day has lost a price of a
-    trade that was taken back: it has to be folded anew (``refolded``).
+    ``kept`` counts bars that came in a lesser edition than is known of them. Of the
+    instruments ``narrowed`` the day has lost a price: it is to be ``refolded``.
     """
 
     bars: tuple[Bar, ...]
@@ -68,8 +61,7 @@ class BarChanges:
     ) -> "BarChanges":
         """Return it with the days that lost a price, folded from all their bars.
 
-        ``stored`` are the bars of each such day before the batch. A day stays as it is
-        if some of them are not stored any more.
+        ``stored`` are those before the batch; if some are gone, a day stays as it is.
         """
         days = dict(self.days)
         for isin, before in stored.items():
@@ -105,10 +97,9 @@ class BarBoard:
     def changes(
         self, bars: Iterable[Bar], stored: Mapping[Place, Bar], clock_ms: int
     ) -> BarChanges:
-        """Return what changes once the log's clock is at ``clock_ms``.
+        """Return what ``bars`` change once the log's clock is at ``clock_ms``.
 
-        ``bars`` are those that the batch has changed, ``stored`` has what Redis has of
-        ``unknown(bars)``. The board itself stays as it is (``apply``).
+        ``stored`` has what Redis has of ``unknown(bars)``. The board stays as it is.
         """
         changed: dict[Place, Bar] = {}
         days: dict[str, DayBar] = {}

@@ -33,10 +33,7 @@ _BARS = 5_000
 
 
 class BarSink(ProductSink[Bar]):
-    """Every bar that a batch changes, and what the clock closes.
-
-    ``stored`` has the published ones.
-    """
+    """Every bar that a batch changes, and what the clock closes."""
 
     def __init__(self, means: SinkMeans, stored: PublishedBars) -> None:
         super().__init__(means)
@@ -119,11 +116,8 @@ class BarSink(ProductSink[Bar]):
 
 
 def kept_ms(settings: AnalyticsSettings) -> int:
-    """Return how long after its end a bar stays in the state.
-
-    As long as a trade may amend it; trades may be stamped ahead of the log's clock, and
-    with them the watermark.
-    """
+    """Return how long after its end a trade may amend a bar, which the state keeps."""
+    # Trades may be stamped ahead of the log's clock, and with them the watermark.
     return settings.lateness_s * 1_000 + CLOSE_AFTER_MS + settings.max_ahead_ms
 
 

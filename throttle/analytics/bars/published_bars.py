@@ -42,7 +42,6 @@ class RedisBars:
         self._settings = settings
 
     def board(self) -> BarBoard:
-        """Return the open bars, the newest ones, and days."""
         keys, settings = self._keys, self._settings
         with self._client.pipeline(transaction=True) as pipe:
             pipe.hget(keys.progress("bars"), "clock")
@@ -63,13 +62,11 @@ class RedisBars:
         return board
 
     def look_up(self, places: Sequence[Place]) -> Mapping[Place, Bar]:
-        """Return the bars at some places, where there are any."""
         starts = ((isin, start_ms, start_ms) for isin, start_ms in places)
         answers = self._ask(starts, _ASKED)
         return {(bar.isin, bar.start_ms): bar for _, bars in answers for bar in bars}
 
     def within(self, days: Mapping[str, Bar]) -> Mapping[str, Sequence[Bar]]:
-        """Return the bars within a longer one of each instrument, the oldest first."""
         spans = ((i, day.start_ms, f"({day.end_ms}") for i, day in days.items())
         return dict(self._ask(spans, _DAYS_ASKED))
 

@@ -25,17 +25,12 @@ class BurstPartials(FinalRule):
         return floor(made_ms, 1_000), ends
 
     def finish(self, partials: pa.Table) -> pa.Table:
-        """Return partial bars that begin with their first trade, not their second.
-
-        ``last_time`` is the time of the last trade, less than a second later.
-        """
+        """Return partial bars that begin with their first trade, not their second."""
         first = partials["first_time"].cast(pa.timestamp("us", tz="UTC"))
         return partials.set_column(0, "at", first)
 
     def control_ms(self, end_ms: int) -> tuple[int, int]:
-        """Return the times of the note and of the tick of a batch that ends then.
-
-        Among bursts a note is one that has just ended. No trade is later than the
-        batch's end, so the watermark is the clock, whatever trades there are.
-        """
+        """Return the times of the note and of the tick of a batch that ends then."""
+        # Among bursts a note is one that has just ended. No trade is later than the
+        # batch's end, so the watermark is the clock, whatever trades there are.
         return end_ms - self.close_after_ms - NOTE_MS, end_ms

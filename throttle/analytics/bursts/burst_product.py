@@ -49,10 +49,7 @@ def session_bursts(
 
 
 def open_bursts(rows: pa.Table, settings: Mapping[str, Any]) -> Sequence[Bar]:
-    """Return the bursts of a state, from their first to their last trade.
-
-    ``settings`` says ``burst_gap_ms``.
-    """
+    """Return the bursts of a state, from first to last trade, by ``burst_gap_ms``."""
     gap_ms = int(settings.get("burst_gap_ms", 0))
     bars = shown_bars(rows, settings)
     return [replace(bar, end_ms=bar.end_ms - gap_ms) for bar in bars]
@@ -62,11 +59,7 @@ class BurstSink(ProductSink[Bar]):
     """The stream keeps the newest bursts, a message has those of its batch."""
 
     def results(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[Bar]:
-        """Return the bursts as bars.
-
-        Spark gives them out in a batch of their own, right after the one that read what
-        ended them.
-        """
+        """Return the bursts as bars; Spark gives them out in a batch of their own."""
         return list(bars_of(rows))
 
     def changes(self, results: Sequence[Bar], clock_ms: int) -> BatchChanges:

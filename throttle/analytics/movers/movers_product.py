@@ -19,10 +19,7 @@ MOVERS_TOP = 50
 
 
 class MoversSink(HoldingSink[Bar]):
-    """The newest list: of several spans, after an outage, only the newest is listed.
-
-    Its state has the columns of ``recent_panes.SCHEMA``.
-    """
+    """The newest list: of several spans, after an outage, only the newest is listed."""
 
     schema = SCHEMA
 

@@ -49,10 +49,7 @@ class PanePartials(FinalRule):
 
 
 class RecentPanes:
-    """The newest state of every pane that a span to come may hold.
-
-    ``panes`` has the columns of ``SCHEMA``, milliseconds since 1970.
-    """
+    """The newest state of every pane (``SCHEMA``) that a span to come may hold."""
 
     def __init__(self, span_ms: int, panes: pa.Table) -> None:
         self._span_ms = span_ms
@@ -61,8 +58,8 @@ class RecentPanes:
     def span(self, changed: pa.Table, end_ms: int) -> pa.Table:
         """Take in panes that have changed; return the span that ends at a moment.
 
-        One row per instrument, with the columns that ``batch_bars.bars_of`` needs, in
-        no order. From then on no earlier span can be asked for.
+        One row per instrument, as ``batch_bars.bars_of`` needs it. From then on no
+        earlier span can be asked for.
         """
         # Each pane once, as it was told last.
         panes = _numbered(pa.concat_tables([self._panes, _as_kept(changed)]))

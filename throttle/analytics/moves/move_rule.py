@@ -19,10 +19,7 @@ _HUNDRED = Decimal(100)
 
 
 class PricedTrade(NamedTuple):
-    """A trade of an instrument; trades are ordered as these fields are.
-
-    ``time_us`` is when it was made, microseconds since 1970.
-    """
+    """A trade of an instrument, made at ``time_us``; ordered as these fields are."""
 
     time_us: int
     seq: int
@@ -45,10 +42,7 @@ class MoveRule:
 
 
 class JudgedTrade(NamedTuple):
-    """A trade, and those with the lowest and the highest price of its span.
-
-    Of equal prices they are the latest; either may be the trade itself.
-    """
+    """A trade, and the latest with the lowest and the highest price of its span."""
 
     trade: PricedTrade
     low: PricedTrade
@@ -56,10 +50,7 @@ class JudgedTrade(NamedTuple):
 
 
 def judged(trades: Iterable[PricedTrade], span_us: int) -> Iterator[JudgedTrade]:
-    """Yield an instrument's trades, each with the extremes of the span it ends.
-
-    ``trades`` are in their order; the spans hold those that are among them.
-    """
+    """Yield an instrument's ordered trades with the extremes of the spans they end."""
     lowest = _Extreme(span_us, lambda price, other: price <= other)
     highest = _Extreme(span_us, lambda price, other: price >= other)
     for trade in trades:

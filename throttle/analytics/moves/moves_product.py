@@ -47,19 +47,13 @@ def kept_trades(trades: DataFrame, kept_ms: int) -> DataFrame:
 def trades_in_state(
     spark: SparkSession, checkpoint: str, batch_id: int | None = None
 ) -> pa.Table:
-    """Return the trades that the state held after a batch (``state_of``), in no order.
-
-    Columns are those that ``kept_trades`` returns.
-    """
+    """Return the trades (``kept_trades``) of a state (``state_of``), in no order."""
     trades = state_of(spark, checkpoint, batch_id).select("key.*")
     return trades.where(~F.col("isin").startswith(NOTE_KEY)).toArrow()
 
 
 class MovesSink(HoldingSink[Move]):
-    """Each move, once; the stream keeps the newest, a message those of its batch.
-
-    Its state has the columns of ``recent_trades.SCHEMA``.
-    """
+    """Each move, once; the stream keeps the newest, a message those of its batch."""
 
     schema = SCHEMA
 

@@ -43,10 +43,7 @@ class SingleTrades(FinalRule):
     def bounds(
         self, made_ms: pa.ChunkedArray
     ) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-        """Return the milliseconds, and when their trades are judged.
-
-        That is ``close_after_ms``, and up to ``batch_ms`` more, after them.
-        """
+        """Return the milliseconds, and their ends, after which trades are judged."""
         return made_ms, pc.add(made_ms, pa.scalar(1, pa.int64()))
 
     def finish(self, partials: pa.Table) -> pa.Table:
@@ -151,11 +148,7 @@ class HeldTrade:
 
 
 def held_trades(trades: pa.Table, settings: Mapping[str, Any]) -> Sequence[HeldTrade]:
-    """Return trades with the extremes of their spans, the oldest first.
-
-    ``trades`` has the columns of ``SCHEMA``, in any order. ``settings`` says
-    ``move_span_ms``.
-    """
+    """Return trades (``SCHEMA``) with the extremes of their spans, oldest first."""
     span_us = int(settings.get("move_span_ms", 0)) * 1_000
     held = [
         HeldTrade(isin, trade, low.price, high.price)

@@ -144,10 +144,7 @@ def trades_of(rows: pa.Table) -> tuple[pa.Table, Counter[int]]:
 def one_each(
     trades: pa.Table, starts: pa.ChunkedArray, late: pa.Array | pa.ChunkedArray
 ) -> pa.Table:
-    """Return a partial bar of each trade, as ``combine`` takes them.
-
-    It needs the columns that ``trades_of`` returns; ``starts`` are milliseconds.
-    """
+    """Return a partial bar of each trade (``TRADES``); ``starts`` are milliseconds."""
     size, price, extreme = len(trades), trades["last"], trades["range"]
     order = [trades[name] for name in ("time", "seq", "position")]
     if price.null_count:

@@ -18,10 +18,9 @@ from throttle.analytics.partials.partial_bars import US_PER_MS, ZERO, combine, o
 
 
 class PlacedTrades(NamedTuple):
-    """Trades, and for each the start (ms) of its partial bar.
+    """Trades, the starts (ms) of their partial bars, whether they are ``in_time``.
 
-    A trade that is not ``in_time`` is too late: it is in no window. ``late`` is 1 for a
-    trade that amends a finished window, else 0; None if there are none.
+    ``late`` is 1 for a trade that amends a finished window, else 0; None if none does.
     """
 
     trades: pa.Table
@@ -54,10 +53,9 @@ class PartialRule(ABC):
         """Place trades; they have the columns of ``partial_bars.trades_of``."""
 
     def partials(self, trades: pa.Table) -> tuple[pa.Table, Counter[int]]:
-        """Return partial bars, and how many trades came too late, by partition.
+        """Return partial bars as ``partial_bars.combine`` takes them, of ``TRADES``.
 
-        It needs the columns that ``partial_bars.trades_of`` returns, and returns those
-        that ``partial_bars.combine`` takes.
+        And how many came too late, by partition.
         """
         trades, starts, in_time, late = self.place(trades)
         too_late: Counter[int] = Counter()

@@ -36,8 +36,8 @@ Place = tuple[str, int]
 class StandingPrices:
     """Asks the log for the prices of windows, within a budget of entries.
 
-    What was read for a window is kept: while that goes on, each batch adds to it only
-    what has come since, and looks further back where not all was found.
+    What was read is kept: a batch adds what has come since, and looks further back
+    where not all was found.
     """
 
     def __init__(self, rules: EntryRules, rule: PartialRule) -> None:
@@ -48,11 +48,7 @@ class StandingPrices:
         self._look: LookBack | None = None
 
     def of(self, windows: pa.Table, cut: Cut) -> pa.Table:
-        """Return windows with the prices of their trades that stand at a cut.
-
-        Columns are those of ``tumbling_bars.selected``. Raises what reading the log
-        raises.
-        """
+        """Return windows (``tumbling_bars.selected``) with prices standing at a cut."""
         if not self._rule.takes_back:
             return windows
         is_asked = pc.greater(windows["taken"], ZERO)
@@ -80,11 +76,8 @@ class StandingPrices:
         look.left = self._budget.take()
         while True:
             found = self._found(look, {isin for isin, _ in counts})
-            prices = {
-                place: found.get(place, (0, _NO_PRICES))[1]
-                for place, count in counts.items()
-                if found.get(place, (0, _NO_PRICES))[0] == count
-            }
+            windows = {place: found.get(place, (0, _NO_PRICES)) for place in counts}
+            prices = {p: w for p, (n, w) in windows.items() if n == counts[p]}
             if len(prices) == len(counts) or not look.extend():
                 self._budget.leave(look.left)
                 return prices

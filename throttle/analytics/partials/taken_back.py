@@ -60,7 +60,6 @@ def takings_of(
     """Return what the entries of a task take back.
 
     ``taking`` names the instruments of such entries, and the partitions that have them.
-    Raises what reading the log raises.
     """
     of_all = {p for partitions in taking.values() for p in partitions}
     partitions = rules.partitions_of(of_all, part.end)
@@ -96,10 +95,7 @@ def takings_of(
 
 
 def table_of(entries: Iterable[LoggedTrade]) -> tuple[list[int], pa.Table]:
-    """Return a table of trades (``partial_bars.TRADES``), and which of them it has.
-
-    Those are left out of which price times size cannot be summed up.
-    """
+    """Return which trades can be summed up, and a table of them (``TRADES``)."""
     kept: list[int] = []
     rows = []
     for number, entry in enumerate(entries):

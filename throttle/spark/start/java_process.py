@@ -23,10 +23,9 @@ class NoSpark(RuntimeError):
 
 
 def start_java(conf: SparkConf, user: str | None = None) -> None:
-    """Start Spark's Java, for the session that is made next in this process.
+    """Start the Java of the session that is made next; its output goes to stderr.
 
-    Its output goes on to standard error. ``user`` is who Hadoop believes to run it, in
-    place of whom the system names. Raises NoSpark with Java's own words.
+    ``user`` is who Hadoop believes to run it. Raises NoSpark with Java's own words.
     """
     if SparkContext._gateway is not None:
         return
@@ -48,10 +47,9 @@ def start_java(conf: SparkConf, user: str | None = None) -> None:
 
 
 def nameless_user(environment: Mapping[str, str]) -> str | None:
-    """Return what to call a user whom the system has no name for; None for all others.
+    """Return what to call a user without a name, as in containers; None for others.
 
-    Containers are often run under such a number. Hadoop would ask the system, and not
-    start.
+    Hadoop would ask the system for it, and not start.
     """
     try:
         pwd.getpwuid(os.geteuid())

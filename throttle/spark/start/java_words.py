@@ -28,10 +28,7 @@ _NO_ADDRESS = "UnknownHostException"
 
 
 def cause(lines: Iterable[str]) -> str:
-    """Return in one line what Java said of its end; empty if it said nothing.
-
-    ``lines`` are the last ones of its output, or those of an exception of Java's.
-    """
+    """Return in one line what the last lines of Java's output say of its end."""
     telling = [
         _PICKED_UP.sub(r"\1", " ".join(line.split()).removeprefix(": "))
         for line in lines
@@ -47,10 +44,7 @@ def cause(lines: Iterable[str]) -> str:
 
 
 def without_heap(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the variables without options of the heap, and what was left out.
-
-    Of the first only those that change; the second is in words, a variable each.
-    """
+    """Return variables that change without options of the heap; what was left out."""
     changed: dict[str, str] = {}
     left_out: list[str] = []
     for name in VARIABLES:
