@@ -108,15 +108,12 @@ class Reconciliation:
 
     def totals(self) -> dict[str, PartitionReading]:
         """Return the sums by what they are of; one sum, if none counts twice."""
-        if len({account.partition for account in self.accounts}) == len(self.accounts):
-            return {"total": _total(self.accounts)}
-        jobs = dict.fromkeys(
-            account.job for account in self.accounts if account.job is not None
-        )
+        accounts = self.accounts
+        if len({account.partition for account in accounts}) == len(accounts):
+            return {"total": _total(accounts)}
+        jobs = dict.fromkeys(a.job for a in accounts if a.job is not None)
         return {
-            f"total {job}": _total(
-                [account for account in self.accounts if account.job == job]
-            )
+            f"total {job}": _total([a for a in accounts if a.job == job])
             for job in jobs
         }
 
@@ -167,10 +164,10 @@ def reconcile(
     """
     result = Reconciliation()
     for partition, entry_count in entry_counts.items():
-        feeds = (
-            None if receipts is None else acknowledged_in(receipts.values(), partition)
-        )
-        acknowledged = None if feeds is None else feeds.acknowledged
+        feeds = acknowledged = None
+        if receipts is not None:
+            feeds = acknowledged_in(receipts.values(), partition)
+            acknowledged = feeds.acknowledged
         readings = [
             _read_by(ledger, partition, entry_count, acknowledged)
             for ledger in ledgers
@@ -301,12 +298,10 @@ def _check_appended(
 
 def _later(feeds: Acknowledged, entry_count: EntryCount, gone: int) -> int:
     """Return how many entries feeds may have appended since they told of any."""
-    begin = feeds.open_after
+    begin, between = feeds.open_after, entry_count.between
     if begin is None:
         return 0
-    held = sum(
-        entry_count.between(max(after, begin), upto) for after, upto in feeds.spans
-    )
+    held = sum(between(max(after, begin), upto) for after, upto in feeds.spans)
     return held + (gone if entry_count.gone_upto > begin else 0)
 
 
@@ -318,9 +313,8 @@ def _gone_from(
         return 0, 0
     older = [reading for reading in readings if reading.since <= spans[0][0]]
     if entry_count.is_dense:
-        gone = sum(
-            max(0, min(upto, entry_count.gone_upto) - after) for after, upto in spans
-        )
+        end = entry_count.gone_upto
+        gone = sum(max(0, min(upto, end) - after) for after, upto in spans)
         blanks = min((reading.gone_blanks for reading in older), default=gone)
         return max(0, gone - blanks), gone
     counts = [r.gone_since for r in older if r.gone_since is not None]
@@ -343,18 +337,16 @@ def _notes_on(name: str, receipt: Receipt) -> Iterable[str]:
 
 
 def _total(accounts: Sequence[PartitionReading]) -> PartitionReading:
-    acknowledged = [
-        account.acknowledged for account in accounts if account.acknowledged is not None
-    ]
-    trimmed = [account.trimmed for account in accounts if account.trimmed is not None]
+    acknowledged = [a.acknowledged for a in accounts if a.acknowledged is not None]
+    trimmed = [a.trimmed for a in accounts if a.trimmed is not None]
     return PartitionReading(
         partition=-1,
         job=None,
         acknowledged=sum(acknowledged) if acknowledged else None,
-        held=sum(account.held for account in accounts),
+        held=sum(a.held for a in accounts),
         trimmed=sum(trimmed) if len(trimmed) == len(accounts) else None,
-        books=add_up(account.books for account in accounts),
-        waiting=sum(account.waiting for account in accounts),
+        books=add_up(a.books for a in accounts),
+        waiting=sum(a.waiting for a in accounts),
     )
 
 

@@ -132,10 +132,9 @@ class ThrottleMetrics:
         if not report.published.windows:
             self._repeated.inc()
             return
-        counts = report.counts
         self._trades["published"].inc(report.published.rows)
         self._trades["stale"].inc(report.published.stale)
-        for count in counts:
+        for count in report.counts:
             self._trades["superseded"].inc(count.superseded)
             self._trades["not_last"].inc(count.not_last)
             self._trades["refused"].inc(count.refused.total())

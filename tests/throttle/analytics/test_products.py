@@ -3,14 +3,11 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 from ingest.redis_keys import PRODUCTS
 from tests.package_graph import name_of, tree_of
 from tests.paths import ROOT
 from tests.tidy import check
 from throttle.analytics.partials.log_source import PartialOptions
-from throttle.analytics.product import Product
 from throttle.analytics.products import ALL, BY_NAME
 from throttle.contract.bars import CLOSE_AFTER_MS
 from throttle.settings import AnalyticsSettings
@@ -40,22 +37,22 @@ def test_there_is_a_product_for_every_name_of_the_contract() -> None:
     assert set(AnalyticsDriver().settings.products()) == set(PRODUCTS)
 
 
-@pytest.mark.parametrize("product", ALL, ids=list(BY_NAME))
-def test_a_rule_survives_the_way_through_spark(product: Product) -> None:
+def test_a_rule_survives_the_way_through_spark() -> None:
     """Spark's options are text; a task computes by the very same rule."""
     settings = AnalyticsSettings(burst_gap_ms=7_000, lateness_s=5)
     log = log_options(settings, LogInfo("a", 2, 0))
-    options = PartialOptions(log, product.rule(settings), "latest")
-    assert PartialOptions.from_spark(options.to_spark()) == options
+    for product in ALL:
+        options = PartialOptions(log, product.rule(settings), "latest")
+        assert PartialOptions.from_spark(options.to_spark()) == options
 
 
-@pytest.mark.parametrize("product", ALL, ids=list(BY_NAME))
-def test_a_batch_ends_by_the_rule(product: Product) -> None:
+def test_a_batch_ends_by_the_rule() -> None:
     """So long after a multiple of its length, by the log's clock."""
-    rule = product.rule(AnalyticsSettings())
-    end_ms = 12 * rule.batch_ms + CLOSE_AFTER_MS
-    assert rule.boundary_ms(end_ms) == rule.boundary_ms(end_ms + 1) == end_ms
-    assert rule.boundary_ms(end_ms - 1) == end_ms - rule.batch_ms
+    for product in ALL:
+        rule = product.rule(AnalyticsSettings())
+        end_ms = 12 * rule.batch_ms + CLOSE_AFTER_MS
+        assert rule.boundary_ms(end_ms) == rule.boundary_ms(end_ms + 1) == end_ms
+        assert rule.boundary_ms(end_ms - 1) == end_ms - rule.batch_ms
 
 
 def test_checkpoints_of_before_fit() -> None:

@@ -42,18 +42,17 @@ def past_of(topic: KafkaTopic) -> KafkaLogEntries:
 
 
 @pytest.mark.parametrize("cut", [forwards, backwards])
-@pytest.mark.parametrize("span", [(-1, 0), (-1, 255), (4, 100_000), (7, 7), (9, 3)])
 def test_pieces_cover_a_range_once(
-    cut: Callable[[int, int], list[tuple[int, int]]], span: tuple[int, int]
+    cut: Callable[[int, int], list[tuple[int, int]]],
 ) -> None:
     """From either end, the first ones small."""
-    pieces = list(cut(*span))
-    ordered = pieces if cut is forwards else pieces[::-1]
-    assert sum(upto - after for after, upto in pieces) == max(0, span[1] - span[0])
-    assert all(one[1] == other[0] for one, other in pairwise(ordered))
-    if pieces:
+    for span in ((-1, 0), (-1, 255), (4, 100_000)):
+        pieces = list(cut(*span))
+        ordered = pieces if cut is forwards else pieces[::-1]
+        assert all(one[1] == other[0] for one, other in pairwise(ordered))
         assert (ordered[0][0], ordered[-1][1]) == span
         assert pieces[0][1] - pieces[0][0] <= 256
+    assert not [*cut(7, 7), *cut(9, 3)]
 
 
 @pytest.mark.kafka

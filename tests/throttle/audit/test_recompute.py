@@ -285,12 +285,6 @@ def test_a_row_knows_when_its_first_news_was_appended() -> None:
     assert row.first_news_ms(encode_version(FIRST_MS * 1_000, 5, 2**62)) is None
 
 
-def test_nothing_read_is_nothing_made() -> None:
-    """A quiet batch has no rows."""
-    made = recompute([], *ONE_WINDOW, RULE)
-    assert (made.windows, made.read, made.refused) == ({}, {}, {})
-
-
 def test_an_entry_is_held_by_the_batch_whose_cuts_it_lies_between() -> None:
     """The end is inside, the start is not; another partition is another matter."""
     first = make_batch(make_cut(0, (0,)), make_cut(1, (10,)), [Books()])
@@ -308,8 +302,3 @@ def test_an_entry_of_an_added_partition_is_held_by_the_batch_that_added_it() -> 
     second = make_batch(first.end, make_cut(2, (12, 3)), [Books(), Books()])
     assert holder([first, second], 1, 0) == second
     assert holder([first], 1, 0) is None
-
-
-def test_entries_compare_by_what_they_are() -> None:
-    """A log entry is plain data."""
-    assert make_entry(b"x", 1) == Entry(0, (FIRST_MS + 1) << 21, FIRST_MS + 1, b"x")

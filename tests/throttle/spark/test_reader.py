@@ -16,6 +16,7 @@ from ingest.trade import Trade
 from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import open_log
 from tests.clients.own_valkey import OwnValkey
+from tests.examples import many
 from throttle.contract.cut import Cut
 from throttle.lease.lease import Lease
 from throttle.settings import ThrottleSettings
@@ -222,7 +223,10 @@ steps = st.lists(
 
 
 # The server is emptied by each example.
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=many(30),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(steps)
 def test_an_open_batch_reads_what_one_read_in_the_end_does(
     client: redis.Redis, redis_url: str, passed: list[tuple[int, list[Any]]]

@@ -67,21 +67,21 @@ def takings_of(
     is_own = partial(_is_own, part)
 
     def still_wanted(settled: Mapping[str, Settled]) -> Wanted:
-        numbers = {
-            isin: look.open_numbers(of_it, is_own) for isin, of_it in settled.items()
+        return {
+            isin: numbers
+            for isin, entries in settled.items()
+            if (numbers := look.open_numbers(entries, is_own))
         }
-        return {isin: some for isin, some in numbers.items() if some}
 
     settled = look.settle(still_wanted).values()
     unknown = [one for of_it in settled for one in of_it.unknown if is_own(one)]
     found = [one for of_it in settled for one in of_it.taken_back if is_own(one.by)]
     counted = [one for one in found if one.trade.append_ms >= part.since_ms]
     if rule.keeps_series:
-        keys = ((one, rules.series.keys_of(one.trade.trade)) for one in counted)
         counted = [
-            one._replace(trade=one.trade.under(key))
-            for one, of_it in keys
-            for key in of_it
+            taken._replace(trade=taken.trade.under(key))
+            for taken in counted
+            for key in rules.series.keys_of(taken.trade.trade)
         ]
     which, placed, may_change = placed_takings(counted, rule)
     own = zip(which, may_change.to_pylist(), strict=True)
