@@ -28,13 +28,6 @@ def table(sector: str, close: str = "100") -> list[InstrumentEntry]:
 
 
 @pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    """A connection to the session's server."""
-    with redis.Redis.from_url(redis_url) as connected:
-        yield connected
-
-
-@pytest.fixture
 def driver(redis_url: str) -> Iterator[ThrottleDriver]:
     """A job whose table changes while it runs."""
     with ThrottleDriver(

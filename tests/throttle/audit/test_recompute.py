@@ -223,21 +223,12 @@ def test_a_refused_trade_is_counted_by_partition_and_reason() -> None:
     assert made.refused == {1: {"not_json": 2}, 0: {"future_time": 1}}
 
 
-def test_an_instrument_in_two_partitions_is_one_row() -> None:
-    """Nobody should append so, but one instrument is one row with all of its trades."""
-    here = make_entry(make_trade(A, 1), 1, partition=0)
-    there = make_entry(make_trade(A, 2), 1, partition=1)
-    same = make_entry(make_trade(B, 1), 1, partition=0)
-    made = recompute([here, there, same], *ONE_WINDOW, RULE)
-    rows = rows_of(made)[FIRST_MS + W]
-    assert rows == {A: folded(there, b"2,10,100,10,10"), B: make_row(same)}
-
-
 def test_what_is_no_rows_newest_is_superseded_in_its_own_partition() -> None:
     """Of an instrument in two partitions, too; of two equal places the greater wins."""
     entries = [make_entry(make_trade(A, 1), 1, partition=p) for p in (0, 1, 0)]
     made = recompute(entries, *ONE_WINDOW, RULE)
-    assert made.windows[FIRST_MS + W][A].partition == 1
+    [row] = made.windows[FIRST_MS + W].values()
+    assert (row.partition, row.row.sums) == (1, b"3,15,150,10,10")
     assert (made.superseded[0], made.superseded[1]) == (2, 0)
     assert made.books() == Books(3, 0, 2)
 
@@ -294,11 +285,6 @@ def test_an_entry_is_held_by_the_batch_whose_cuts_it_lies_between() -> None:
     assert holder(batches, 0, 11) == second
     assert holder(batches, 0, 31) is None
     assert holder(batches, 1, 10) is None
-
-
-def test_an_entry_of_an_added_partition_is_held_by_the_batch_that_added_it() -> None:
-    """Its position is 0; the batches before know nothing of the partition."""
-    first = make_batch(make_cut(0, (0,)), make_cut(1, (10,)), [Books()])
-    second = make_batch(first.end, make_cut(2, (12, 3)), [Books(), Books()])
-    assert holder([first, second], 1, 0) == second
-    assert holder([first], 1, 0) is None
+    # The first entry of an added partition, whose position is 0.
+    added = make_batch(second.end, make_cut(4, (31, 3)), [Books(), Books()])
+    assert holder([*batches, added], 1, 0) == added

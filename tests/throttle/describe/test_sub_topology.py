@@ -42,12 +42,6 @@ def test_every_product_is_told_with_its_window_and_its_state(
     assert panes["begun anew for another"] == "movers_span_s 120, movers_every_s 20"
 
 
-def test_what_is_not_made_is_not_told() -> None:
-    """A job of bars has one query."""
-    names = [part.name for part in analytics_parts(AnalyticsSettings(analytics="bars"))]
-    assert names == ["bars", "analytics_keys", "analytics_settings"]
-
-
 def test_keys_and_settings_are_told_without_secrets(parts: dict[str, Part]) -> None:
     """Those of the analytics job; the others stand with the throttle."""
     keys = dict(parts["analytics_keys"].items)

@@ -20,7 +20,6 @@ from ingest.redis_keys import Keys
 from ingest.trade import Trade
 from ingest.tradelog.contract import Chunk, LogAway, LogInfo, Ranges
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
-from ingest.tradelog.redis_log_writer import RedisLogWriter
 from tests.conftest import eventually
 from tests.ports import free_port
 from throttle.contract.cut import Cut
@@ -462,31 +461,6 @@ def test_a_log_that_cannot_be_read_is_an_error(
         list(read_patiently(open_reader(client), {0: (0, 9)}))
 
 
-def test_reading_goes_on_where_it_broke_off(client: redis.Redis) -> None:
-    """An outage in the middle of a batch neither loses nor repeats an entry."""
-    positions = [add(client, 0, 1_000 + n, b"%d" % n) for n in range(5)]
-
-    class BreaksOff(RedisLogReader):
-        """A real log, three entries at a time, whose server goes away in between."""
-
-        calls = 0
-
-        def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
-            self.calls += 1
-            if self.calls == 1:
-                yield from super().read({0: (ranges[0][0], positions[2])})
-            if self.calls < 3:
-                raise redis.ConnectionError("gone")
-            yield from super().read(ranges)
-
-    log = BreaksOff(client, "tt", open_log(client, "tt", 2))
-    found = list(read_patiently(log, {0: (0, positions[-1])}))
-    assert [partition for partition, _ in found] == [0, 0]
-    chunks = [chunk for _, chunk in found]
-    assert [len(chunk) for chunk in chunks] == [3, 2]
-    assert [p for c in chunks for p in c.positions.to_pylist()] == positions
-
-
 def test_each_partition_goes_on_where_it_broke_off(client: redis.Redis) -> None:
     """One that was read to its end is not asked for again."""
     positions = {p: [add(client, p, 1_000 + n) for n in range(4)] for p in (0, 1)}
@@ -529,30 +503,3 @@ def test_committing_trims_what_was_published(
     # Trimming is by whole nodes of the stream: up to 100 entries stay.
     assert 1 <= client.xlen("tt:log:0") <= 101
     assert position_of(client.xrevrange("tt:log:0", count=1)[0][0]) == newer
-
-
-def test_what_the_writer_appends_the_reader_reads(
-    client: redis.Redis, redis_url: str, info: LogInfo
-) -> None:
-    """Every partition of a real log is read, each trade once."""
-    trades = [
-        Trade(isin, 1_773_964_801_566_788, seq, "1", "1")
-        for seq in range(3)
-        for isin in ("KR7005930003", "KR7000660001", "KR7035420009")
-    ]
-    writer = RedisLogWriter(client, "tt", info, 10_000)
-    writer.append([(trade.isin, trade.to_wire()) for trade in trades])
-    reader = TradeLogReader(make_options(redis_url, info))
-    start = make_cut(server_ms(client) // W * W - W)
-    lead(client, start)
-    # The second window is open still: it is read while it ends.
-    rows: list[dict[str, Any]] = []
-    while start.counts != (6, 3) and start.counts != (3, 6):
-        [task] = reader.partitions({}, plan(start, start.end_ms + W))
-        read = read_task(reader, task)
-        rows, start = rows + read, cuts_of(read)[1]
-    assert sum(r["trades"] for r in rows if r["key"] == READ_KEY) == len(trades)
-    # All of an instrument fell into one window, or one each: the newest stands for all.
-    assert {(r["key"], r["seq"]) for r in rows} >= {(t.isin, 2) for t in trades}
-    isins = {t.isin for t in trades}
-    assert sum(r["trades"] for r in rows if r["key"] in isins) == len(trades)
