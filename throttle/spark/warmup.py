@@ -33,22 +33,16 @@ class SyntheticLog:
     margin_ms = 0
 
     def __init__(
-        self,
-        info: LogInfo,
-        window_ms: int,
-        live: int,
-        behind: int = 0,
-        trades: int = WARMUP_TRADES,
+        self, info: LogInfo, window_ms: int, live: int, behind: int = 0
     ) -> None:
         self.info = info
         self._window_ms = window_ms
         self._start_ms = self._cut_ms = info.created_ms // window_ms * window_ms
         self._live_ms = self._start_ms + live * window_ms
         self._end_ms = self._live_ms + behind * window_ms
-        self._share = max(1, trades // info.partitions)
-        self._payloads = [
-            _payload(i, info.created_ms) for i in range(WARMUP_INSTRUMENTS)
-        ]
+        self._share = max(1, WARMUP_TRADES // info.partitions)
+        numbers = range(WARMUP_INSTRUMENTS)
+        self._payloads = [_payload(number, info.created_ms) for number in numbers]
 
     def server_id(self) -> str:
         """Return nothing: no server has it."""

@@ -240,7 +240,6 @@ class _Published:
 
     def __init__(self, settings: AnalyticsSettings) -> None:
         self._settings = settings
-        self._clock_ms = 0
         self.messages: list[bytes] = []
         self.notes: list[BatchNote] = []
         self.bars: dict[Place, Bar] = {}
@@ -259,7 +258,6 @@ class _Published:
         message = b"{" + place + changes.rest
         self.messages.append(message)
         self.notes.append(note)
-        self._clock_ms = clock_ms
         if changes.settings:
             update = BarsUpdate.decode(message)
             self.bars |= {(bar.isin, bar.start_ms): bar for bar in update.bars}
@@ -269,7 +267,6 @@ class _Published:
     def board(self) -> BarBoard:
         return BarBoard(
             SessionCalendars.create(*self._settings.calendars()),
-            self._clock_ms,
             {place: bar for place, bar in self.bars.items() if not bar.closed},
             {isin: self.bars[isin, start] for isin, start in sorted(self.bars)},
             dict(self.days),

@@ -10,7 +10,7 @@ from throttle.window.checked_rows import trade_rows
 
 W = 2_000
 INFO = LogInfo("id", 4, 1_773_964_801_234)
-LOG = SyntheticLog(INFO, W, live=3, trades=1_800)
+LOG = SyntheticLog(INFO, W, live=3)
 START_MS = 1_773_964_800_000
 
 

@@ -69,7 +69,8 @@ class BarChanges:
             bars |= {bar.start_ms: bar for bar in self.bars if bar.isin == isin}
             calendar = calendars.of(isin)
             day = day_of_bars([bars[start] for start in sorted(bars)], calendar)
-            if day is not None and _is_same(day.bar, days[isin].bar):
+            # Only if it is of the same trades.
+            if day is not None and _edition(day) == _edition(days[isin]):
                 days[isin] = day
         return replace(self, days=days)
 
@@ -79,7 +80,6 @@ class BarBoard:
     """The open bars, each instrument's newest bar and its day, as Redis has them."""
 
     calendars: SessionCalendars
-    clock_ms: int = 0
     open: dict[Place, Bar] = field(default_factory=dict)
     newest: dict[str, Bar] = field(default_factory=dict)
     days: dict[str, DayBar] = field(default_factory=dict)
@@ -133,9 +133,8 @@ class BarBoard:
             tuple(changed.values()), newest, days, kept, frozenset(narrowed)
         )
 
-    def apply(self, changes: BarChanges, clock_ms: int) -> None:
+    def apply(self, changes: BarChanges) -> None:
         """Take over what was published."""
-        self.clock_ms = clock_ms
         for bar in changes.bars:
             place = bar.isin, bar.start_ms
             if bar.closed:
@@ -146,6 +145,5 @@ class BarBoard:
         self.days.update(changes.days)
 
 
-def _is_same(day: Bar, other: Bar) -> bool:
-    """Tell whether two states of a day are of the same trades."""
-    return (day.start_ms, day.edition) == (other.start_ms, other.edition)
+def _edition(day: DayBar) -> tuple[int, object]:
+    return day.bar.start_ms, day.bar.edition

@@ -58,14 +58,13 @@ class BarSink(ProductSink[Bar]):
             days = {isin: changes.days[isin].bar for isin in changes.narrowed}
             changes = changes.refolded(self._stored.within(days), board.calendars)
         # Until it is published, what is known here is not sure to be what is stored.
-        self._board, self._next = None, (board, changes, clock_ms)
+        self._board, self._next = None, (board, changes)
         return self._update(changes, clock_ms)
 
     def settle(self) -> int:
         """Take over the newest changes, now published; return the bars kept back."""
-        board, changes, clock_ms = self._next
-        board.apply(changes, clock_ms)
-        self._board = board
+        self._board, changes = self._next
+        self._board.apply(changes)
         return changes.kept
 
     def taken_up(self, batch_id: int, upto: Cut) -> Iterator[BatchChanges]:

@@ -48,14 +48,12 @@ class RedisBars:
             pipe.hgetall(keys.last_bars)
             pipe.hgetall(keys.days)
             clock, newest, days = pipe.execute()
-        clock_ms = int(clock or 0)
         board = BarBoard(
             SessionCalendars.create(*settings.calendars()),
-            clock_ms,
             newest={i.decode(): Bar.decode(i.decode(), b) for i, b in newest.items()},
             days={i.decode(): DayBar.decode(i.decode(), d) for i, d in days.items()},
         )
-        since_ms = clock_ms - settings.bars_ms
+        since_ms = int(clock or 0) - settings.bars_ms
         recent = ((isin, since_ms, "+inf") for isin in board.newest)
         for _, bars in self._ask(recent, _ASKED):
             board.open |= {(b.isin, b.start_ms): b for b in bars if not b.closed}

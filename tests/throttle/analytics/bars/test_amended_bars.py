@@ -27,7 +27,7 @@ def publish(
     """Take a batch; return what it has changed."""
     by_place = {(bar.isin, bar.start_ms): bar for bar in known or ()}
     changes = board.changes(bars, by_place, clock_ms)
-    board.apply(changes, clock_ms)
+    board.apply(changes)
     return changes.bars
 
 
