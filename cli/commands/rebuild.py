@@ -47,7 +47,7 @@ def rebuild(
     from cli.commands.open_history import open_past
     from ingest.instrument_table.instrument_store import TableAway
     from ingest.instrument_table.open_instrument_store import open_instrument_store
-    from throttle.audit.instrument_tables import InstrumentTables
+    from throttle.audit.published import InstrumentTables
     from throttle.audit.recompute import WindowRule
     from throttle.audit.verify import END_OF_TIME_MS, Verification
     from throttle.window.decoder import find_decoder

@@ -15,8 +15,8 @@ from loadtest.judge.published_run import PublishedRun
 from loadtest.results import Audit
 from loadtest.system.deployment import Deployment
 from throttle.audit.compare import PublishedVersions
-from throttle.audit.instrument_tables import InstrumentTables
 from throttle.audit.log_entries import open_log_entries
+from throttle.audit.published import InstrumentTables
 from throttle.audit.recompute import WindowRule
 from throttle.audit.verify import (
     SHOWN,

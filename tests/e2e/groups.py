@@ -8,9 +8,8 @@ from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
 from ingest.instrument_table.table_loader import load_list
 from ingest.redis_keys import Keys
 from tests.e2e.books import JOB
-from throttle.audit.instrument_tables import InstrumentTables
 from throttle.audit.log_entries import RedisLogEntries, find_log
-from throttle.audit.published import PublishedHistory
+from throttle.audit.published import InstrumentTables, PublishedHistory
 from throttle.audit.recompute import WindowRule
 from throttle.audit.verify import Verification
 

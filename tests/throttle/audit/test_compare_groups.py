@@ -7,9 +7,8 @@ import redis
 
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
-from throttle.audit.instrument_tables import InstrumentTables
 from throttle.audit.log_entries import RedisLogEntries, find_log
-from throttle.audit.published import PublishedHistory
+from throttle.audit.published import InstrumentTables, PublishedHistory
 from throttle.audit.recompute import WindowRule
 from throttle.audit.verify import Verification, VerificationReport
 from throttle.testing.driver import CRASH_POINTS, CrashPoint, ThrottleDriver
