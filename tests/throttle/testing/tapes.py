@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
 from ingest.tradelog.redis_log_reader import find_log
 from tests.ingest.strategies import updates
-from throttle.audit.instrument_tables import InstrumentTables
-from throttle.audit.published import PublishedHistory
+from throttle.audit.log_entries import RedisLogEntries
+from throttle.audit.published import InstrumentTables, PublishedHistory
 from throttle.audit.recompute import WindowRule
-from throttle.audit.redis_entries import RedisLogEntries
 from throttle.audit.verify import Verification
 from throttle.contract.ledger import Books
 from throttle.contract.snapshot import Row
@@ -117,7 +116,7 @@ def check_audit(
         past.batches("throttle"),
         RedisLogEntries(client, "tt", log),
         WindowRule(W, 5_000, series=series),
-        tables=InstrumentTables(RedisInstrumentStore(client, "tt")),
+        table_at=InstrumentTables(RedisInstrumentStore(client, "tt")).at,
     )
     windows, before = past.windows(), past.versions_before()
     report = verification.run(windows, before, past.oldest_offset)
