@@ -35,6 +35,11 @@ LOG = $(if $(TRADE_LOG),--trade-log $(TRADE_LOG)) $(if $(SERVERS),--kafka-server
 # files each process of a test compiles the product again, and pytest all tests.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
+# Whole pipelines keep both cores busy while they start, and what they fall behind has to
+# be worked off: three at once take longer than one after the other. Each file is run in
+# one piece. With ARGS="-k name" a part may have no test.
+all-of = $(BIN)/pytest -n $(1) --dist loadfile --no-loadscope-reorder --durations 20 -m "$(2)" $(ARGS) || [ $$? -eq 5 ]
+
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-deploy check fix bench kafka kafka-jars notebook autobahn lock dist sbom site images release clean
 
@@ -48,13 +53,13 @@ run: $(VENV)/.prepared ## Run the whole pipeline on this machine, until Ctrl-C
 	@exec $(if $(and $(FEED),$(CODE)),env PYTHONPATH='$(abspath $(CODE))' )$(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED)) $(if $(FEED),--feed '$(FEED)') $(if $(SYMBOLS),--symbols '$(SYMBOLS)') $(if $(filter none,$(FEED)),$(LOG)) $(if $(filter off,$(ARCHIVE)),--no-archive) $(if $(ANALYTICS),--analytics '$(ANALYTICS)')
 
 # Most tests wait for processes or for time, not for a core: more at once than there are
-# cores. Those of whole pipelines keep a core busy at times: fewer, each file in one
-# piece, and they come early.
+# cores.
 test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-k name" to choose)
 	$(BIN)/pytest -n 4 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or container or slow)" $(ARGS)
 
 test-all: $(VENV)/.dev $(VENV)/.prepared ## Run all tests but those of test-deploy; what a machine lacks is left out and named
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 20 -m "not container" $(ARGS)
+	$(call all-of,2,e2e and spark)
+	$(call all-of,3,not (container or (e2e and spark)))
 
 # Chromium gives up what it is loading whenever a container starts or ends, even from
 # loopback: these tests run beside no other.
