@@ -40,7 +40,7 @@ from throttle.window.combine import combine
 from throttle.window.conflate import create_conflate
 from throttle.window.instrument_columns import InstrumentColumns
 
-WINDOWS = 60
+WINDOWS = 10
 """Windows of the recording, of ``WARMUP_TRADES`` trades each."""
 
 RUNS = 3
