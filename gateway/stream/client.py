@@ -213,8 +213,12 @@ class Client:
 
     def _has_words(self) -> bool:
         """Say whether there is anything to be sent beside data."""
-        words = self._status, self._heartbeat_us, self.ending
-        return bool(self._answers) or words != (None, None, None)
+        return bool(
+            self._answers
+            or self._status is not None
+            or self._heartbeat_us is not None
+            or self.ending is not None
+        )
 
     def _open_room(self) -> None:
         if self._room is not None:

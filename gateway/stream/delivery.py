@@ -360,7 +360,7 @@ class Delivery:
             changed = self._board.changed_since(offset)
             return [*groups, *changed, *self._newer(filter(is_series, keys), since)]
         followed = [key for key in keys if has_members(key)]
-        isins = [key for key in keys if not has_members(key)]
+        isins = [key for key in keys if not has_members(key)] if followed else keys
         # Whoever left under another table may know other instruments by these keys.
         is_same = since is not None and since.instruments == self.instruments.digest
         members = self._key_sets.expand(followed)

@@ -105,7 +105,10 @@ class BarDesk:
             watcher.key_set = NO_BARS
             self._watchers.pop(watcher, None)
             self.requests.pop(watcher, None)
-        if not any(other.key_set is before for other in self._watchers):
+        # Whoever comes, or never watched bars, had none: nobody has to be looked at.
+        if before is not NO_BARS and not any(
+            other.key_set is before for other in self._watchers
+        ):
             self._key_sets.pop(before.keys, None)
 
     def request(self, request: BarRequest) -> bool:
@@ -123,10 +126,11 @@ class BarDesk:
 
     def publish(self, update: BarUpdate, now_ms: int) -> None:
         """Offer an update to everybody who watches bars."""
-        self.position = update.position
+        self.position, self.now_ms = update.position, now_ms
         for watcher in tuple(self._watchers):
             watcher.offer(update)
-        self.flush(now_ms)
+            if watcher.is_owed:
+                watcher.wake()
 
     def flush(self, now_ms: int) -> None:
         """Have sent what was held back until now."""
