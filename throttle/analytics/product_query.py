@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -17,12 +15,9 @@ from throttle.analytics.partials.log_source import FORMAT, PartialOptions
 from throttle.analytics.product import Product, StateRow
 from throttle.contract.bars import CLOSE_AFTER_MS
 from throttle.settings import AnalyticsSettings
-from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import SourceOptions
+from throttle.spark.own_session import SPARK_ERRORS, own_spark
 from throttle.spark.query import StreamSink, first_line, start_stream
-from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import running_spark
-from throttle.spark.start.java_process import NoSpark
 
 _STATE = "spark.sql.streaming.stateStore"
 
@@ -51,6 +46,13 @@ def conf_of(settings: AnalyticsSettings, product: Product) -> dict[str, str]:
     return {**own, **settings.spark_conf}
 
 
+def tell_session(spark: SparkSession, conf: Mapping[str, str]) -> None:
+    """Set what a query that is started next keeps; the rest is Spark's own."""
+    for name, value in conf.items():
+        if name.startswith("spark.sql."):
+            spark.conf.set(name, value)
+
+
 def start_product(
     spark: SparkSession,
     settings: AnalyticsSettings,
@@ -61,10 +63,7 @@ def start_product(
 ) -> StreamingQuery:
     """Start a product's query; a checkpoint that is there says where it goes on."""
     options = PartialOptions.create(log, product.rule(settings), settings.start)
-    for name, value in conf_of(settings, product).items():
-        if name.startswith("spark.sql."):
-            # The query keeps what the session says now.
-            spark.conf.set(name, value)
+    tell_session(spark, conf_of(settings, product))
     rows = spark.readStream.format(FORMAT).options(**options.to_spark()).load()
     windows = product.windows(rows, settings, product.kept_ms(settings))
     return start_stream(windows, sink, checkpoint, product.mode, product.name)
@@ -162,15 +161,11 @@ def ask_state(
     The oldest first; by default after the newest committed batch. Raises NoState.
     """
     address = address_of(settings, product.name)
-    try:
-        with scratch_folder() as scratch:
-            java = find_java(settings.java_home, scratch)
-            with running_spark(settings, java, scratch) as spark:
-                rows = product.state(spark, address, batch_id)
-                # By the settings of the query, whatever this process is told.
-                shown = product.shown(rows, noted_settings(spark, address))
-    except (NoFolder, NoJava, NoSpark) as error:
-        raise NoState(str(error)) from error
-    except (PySparkException, Py4JError, ConnectionError) as error:
-        raise NoState(f"checkpoint {address}: {first_line(error)}") from error
+    with own_spark(settings, NoState) as (spark, _):
+        try:
+            rows = product.state(spark, address, batch_id)
+            # By the settings of the query, whatever this process is told.
+            shown = product.shown(rows, noted_settings(spark, address))
+        except SPARK_ERRORS as error:
+            raise NoState(f"checkpoint {address}: {first_line(error)}") from error
     return [row for row in shown if isin in (None, row.isin)]

@@ -15,8 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -25,15 +23,13 @@ from throttle.analytics.movers.movers_product import MOVERS
 from throttle.analytics.movers.recent_panes import SCHEMA as PANES
 from throttle.analytics.movers.recent_panes import RecentPanes
 from throttle.analytics.partials import partial_bars
-from throttle.analytics.product_query import PROVIDER, conf_of
+from throttle.analytics.product_query import PROVIDER, conf_of, tell_session
 from throttle.analytics.tumbling_bars import aggregates, selected
 from throttle.settings import AnalyticsSettings, ThrottleSettings
-from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import log_options
-from throttle.spark.query import first_line, start_stream, stop_query
-from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import running_spark
-from throttle.spark.start.java_process import NoSpark
+from throttle.spark.own_session import own_spark
+from throttle.spark.query import start_stream, stop_query
+from throttle.spark.sink import nodes_named
 from throttle.spark.task_log import CheckedPieces
 from throttle.spark.warmup import WARMUP_TRADES, SyntheticLog, made_up_instruments
 from throttle.window.combine import combine
@@ -82,13 +78,8 @@ def compare(
 
     Neither Redis nor a checkpoint of a job is touched. Raises CompareFailed.
     """
-    try:
-        with scratch_folder() as scratch:
-            java = find_java(settings.java_home, scratch)
-            with running_spark(settings, java, scratch) as spark:
-                return list(ways(spark, settings, scratch, windows, runs))
-    except (NoFolder, NoJava, NoSpark, PySparkException, Py4JError) as error:
-        raise CompareFailed(first_line(error)) from error
+    with own_spark(settings, CompareFailed) as (spark, scratch):
+        return list(ways(spark, settings, scratch, windows, runs))
 
 
 def ways(
@@ -230,15 +221,14 @@ def _spans(
 
     def run(windows: Callable[[DataFrame], DataFrame], adds_up: bool) -> Figures:
         rows = spark.readStream.schema(schema).parquet(folder.as_uri())
-        for name, value in conf.items():
-            if name.startswith("spark.sql."):
-                spark.conf.set(name, value)
+        tell_session(spark, conf)
         sink = _Kept()
         checkpoint = scratch / f"spans-{time.monotonic_ns()}"
         query = start_stream(windows(rows), sink, checkpoint.as_uri(), "update")
         query.processAllAvailable()
         progress = query.lastProgress
-        assert progress is not None
+        if progress is None:
+            raise CompareFailed("Spark says nothing of the batch that it ran")
         plan = query._jsq.streamingQuery().lastExecution().executedPlan()
         exchanged = _exchanged(plan)
         stop_query(query, sink)
@@ -275,14 +265,10 @@ class _Kept:
 
 def _exchanged(plan: Any) -> int:
     """Return how many rows the shuffles of a plan that was run have written."""
-    rows, plans = 0, [plan]
-    while plans:
-        node = plans.pop()
-        if node.getClass().getSimpleName() == "ShuffleExchangeExec":
-            rows += node.metrics().apply("shuffleRecordsWritten").value()
-        children = node.children()
-        plans += [children.apply(number) for number in range(children.size())]
-    return rows
+    return sum(
+        node.metrics().apply("shuffleRecordsWritten").value() + _exchanged(node.child())
+        for node in nodes_named(plan, "ShuffleExchangeExec")
+    )
 
 
 def _medians(runs: list[Figures]) -> Figures:

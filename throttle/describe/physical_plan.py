@@ -5,20 +5,15 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ingest.tradelog.contract import LogInfo
 from throttle.job import start_query
 from throttle.settings import ThrottleSettings
-from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import made_up_windows, source_options
+from throttle.spark.own_session import own_spark
 from throttle.spark.query import first_line
-from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import running_spark
 from throttle.spark.sink import BatchSink, InstrumentFrame, discard
-from throttle.spark.start.java_process import NoSpark
 from throttle.spark.warmup import made_up_instruments
 from throttle.window.conflate import create_conflate
 
@@ -34,13 +29,8 @@ def explain(settings: ThrottleSettings) -> dict[str, str]:
 
     Neither Redis nor the job's own checkpoint is touched. Raises ExplainFailed.
     """
-    try:
-        with scratch_folder() as scratch:
-            java = find_java(settings.java_home, scratch)
-            with running_spark(settings, java, scratch) as spark:
-                return _run_one_batch(spark, settings, scratch / "explain")
-    except (NoFolder, NoJava, NoSpark, PySparkException, Py4JError) as error:
-        raise ExplainFailed(first_line(error)) from error
+    with own_spark(settings, ExplainFailed) as (spark, scratch):
+        return _run_one_batch(spark, settings, scratch / "explain")
 
 
 def _run_one_batch(

@@ -1,7 +1,7 @@
 """What Spark calls with every batch: conflate and join, assemble, publish."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import structlog
@@ -68,13 +68,20 @@ def release_broadcasts(joined: DataFrame) -> None:
     instruments, until Java has looked through its whole heap. No public call gives it
     back: it is looked up in the plan that was run.
     """
-    plans: list[Any] = [joined._jdf.queryExecution().executedPlan()]
+    plan = joined._jdf.queryExecution().executedPlan()
+    for node in nodes_named(plan, "BroadcastExchangeExec"):
+        node.executeBroadcast().destroy()
+
+
+def nodes_named(plan: Any, name: str) -> Iterator[Any]:
+    """Yield the nodes of a physical plan with a class's name, none below another."""
+    plans = [plan]
     while plans:
-        plan = plans.pop()
-        if plan.getClass().getSimpleName() == "BroadcastExchangeExec":
-            plan.executeBroadcast().destroy()
+        node = plans.pop()
+        if node.getClass().getSimpleName() == name:
+            yield node
             continue
-        children = plan.children()
+        children = node.children()
         plans += [children.apply(number) for number in range(children.size())]
 
 
