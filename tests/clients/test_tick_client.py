@@ -547,6 +547,32 @@ async def test_an_instrument_may_be_asked_for_by_its_code(
         assert again.prices() == {SAMSUNG: "2"}
 
 
+async def test_what_is_subscribed_to_while_it_connects_is_asked_for_once(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """So what is known comes once, whenever the connection stands."""
+    publisher.publish(make_row(price="1"))
+    connecting, asked = asyncio.Event(), asyncio.Event()
+    kinds: list[str] = []
+
+    async def token() -> str:
+        connecting.set()
+        await asked.wait()
+        return "a token, which an open gateway does not look at"
+
+    async with gateway_on(redis_url, port):
+        client = TickClient(
+            address(port), token=token, on_message=lambda m: kinds.append(m["type"])
+        )
+        async with client as ticks:
+            await asyncio.wait_for(connecting.wait(), 10)
+            ticks.subscribe(SAMSUNG, Seen().put)
+            asked.set()
+            await soon(lambda: "snapshot" in kinds)
+            await soon(lambda: "heartbeat" in kinds)
+    assert kinds.count("snapshot") == 1
+
+
 async def test_a_market_stands_for_its_instruments_while_they_change(
     publisher: Publisher, redis_url: str, port: int
 ) -> None:

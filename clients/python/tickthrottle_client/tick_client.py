@@ -553,7 +553,6 @@ class TickClient:
 
     async def _follow(self) -> Close | None:
         """Follow one connection to its end; return how it was closed, if it was."""
-        self._outbox = asyncio.Queue()
         self._asked.clear()
         self._trades.lose()
         self._is_snapshot_due = self._is_bar_snapshot_due = False
@@ -562,7 +561,10 @@ class TickClient:
         try:
             async with await self._connect() as connection:
                 self._may_be_away = True
-                await self._show_token()
+                token = await self._newest_token()
+                # From here on: what is subscribed to before is asked for below, once.
+                self._outbox = asyncio.Queue()
+                self._show_token(token)
                 since = self.position if self._is_complete else None
                 self._ask_items(list(self._listeners), since)
                 self._is_bar_return = self._bars.has_bars
@@ -626,7 +628,7 @@ class TickClient:
                 raise TickError(f"{sentence}: {error!r:.120}") from error
             if self._renew_at_s is not None and time.monotonic() >= self._renew_at_s:
                 self._renew_at_s = None
-                await self._show_token()
+                self._show_token(await self._newest_token())
 
     async def _receive(self, connection: ClientConnection) -> str | bytes:
         """Return what comes next; say so if nothing comes for three windows.
@@ -656,9 +658,13 @@ class TickClient:
             while True:
                 await connection.send(json.dumps(await outbox.get()))
 
-    async def _show_token(self) -> None:
-        if self._token is not None:
-            token = self._token if isinstance(self._token, str) else await self._token()
+    async def _newest_token(self) -> str | None:
+        if self._token is None or isinstance(self._token, str):
+            return self._token
+        return await self._token()
+
+    def _show_token(self, token: str | None) -> None:
+        if token is not None:
             self._say({"op": "auth", "token": token})
 
     def _say(self, message: dict[str, Any]) -> int | None:
