@@ -248,7 +248,7 @@ class GatewaySettings(TopicSettings, AccessSettings):
     @model_validator(mode="after")
     def _check_operators(self) -> "GatewaySettings":
         check_operators_port(self.port, self.port_for_operators)
-        if self.operators_token_file is None and not is_loopback(self.operators_host):
+        if self.operators_token_file is None and not is_local_host(self.operators_host):
             raise ValueError(
                 f"operators_host {self.operators_host}: off loopback operators need a "
                 "token, set operators_token_file"
@@ -267,7 +267,7 @@ def check_operators_port(port: int, operators_port: int) -> None:
         raise ValueError(f"operators_port {operators_port}: must be another than port")
 
 
-def is_loopback(host: str) -> bool:
+def is_local_host(host: str) -> bool:
     """Say whether only this machine can reach what listens at this address."""
     if host == "localhost":
         return True

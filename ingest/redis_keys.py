@@ -42,7 +42,7 @@ class Keys:
         """Hash: ``epoch``, ``offset``, ``window``, ``window_ms`` of the stream, its
         ``form`` if that is not 1, and the ``server`` that holds it; ``cut:<job>``,
         ``log:<job>`` and ``term:<job>``, how far each job has published, of which log,
-        and who may go on;
+        and who may go on; ``released:<job>``, who gave its lease back last;
         ``candidate:<job>``, who is about to (``candidate.py``).
         """
         return f"{self.namespace}:meta"

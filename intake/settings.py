@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
-from gateway.settings import AccessSettings, GatewaySettings, is_loopback
+from gateway.settings import AccessSettings, GatewaySettings, is_local_host
 from ingest.settings import IngestSettings
 from tickthrottle_client.key_v1 import VENUE_PATTERN
 
@@ -35,7 +35,7 @@ class IntakeSettings(IngestSettings, AccessSettings):
 
     @model_validator(mode="after")
     def _check_host(self) -> "IntakeSettings":
-        if self.token_key_file is None and not is_loopback(self.intake_host):
+        if self.token_key_file is None and not is_local_host(self.intake_host):
             raise ValueError(
                 f"intake_host {self.intake_host}: off loopback a right to write has to "
                 "be shown, set token_key_file"

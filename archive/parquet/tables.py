@@ -166,9 +166,10 @@ def build_tables(
     place = {n: of_windows[n].take(places) for n in ("window", "epoch", "offset")}
     columns = {**parsed, **place}
     rows = _join(columns, places, versions, table_at)
-    trades = _sums(columns["trades"], places, len(windows))
-    # A series is in no table: its instrument is.
+    # A series is in no table, and its trades are its instrument's: that is.
     is_series = pc.match_substring(rows["isin"], "@")
+    own = pc.if_else(is_series, 0, rows["trades"])
+    trades = _sums(own, places, len(windows))
     is_unknown = pc.and_(pc.invert(rows["listed"]), pc.invert(is_series))
     unknown = _sums(pc.cast(is_unknown, pa.int64()), places, len(windows))
     of_windows |= {"trades": trades, "unknown_instruments": unknown}

@@ -88,11 +88,11 @@ def print_windows(windows: Sequence[WindowSnapshot], *, with_rows: bool) -> None
         )
         return
     print_table(
-        ["offset#", "window", "instruments#", "trades#", "after its end#", "epoch"],
+        ["offset#", "window", "rows#", "trades#", "after its end#", "epoch"],
         [
             (
                 *(window.offset, format_moment(window.window), len(window.rows)),
-                sum(row.trades for row in window.rows),
+                window.trades,
                 f"{window.published_us // 1000 - window.window} ms",
                 window.epoch,
             )

@@ -150,7 +150,7 @@ class WindowAnswer(BaseModel):
     published: Annotated[
         int, shown(1773964804181332, "when, microseconds since 1970", ge=0)
     ]
-    count: Annotated[int, shown(1, "how many instruments it has", ge=0)]
+    count: Annotated[int, shown(1, "how many rows it has, also of series", ge=0)]
     trades: Trades
     groups: list[GroupAnswer] = Field(default=[])
     data: list[WindowRow] = Field(default=[])

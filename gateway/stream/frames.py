@@ -144,7 +144,7 @@ def window_object(snapshot: WindowSnapshot, *, with_rows: bool) -> bytes:
         snapshot.windows,
         snapshot.published_us,
         len(snapshot.rows),
-        sum(row.trades for row in snapshot.rows),
+        snapshot.trades,
         data,
     )
 

@@ -49,7 +49,7 @@ class WindowTimings:
             snapshot.window,
             snapshot.offset,
             len(snapshot.rows),
-            sum(row.trades for row in snapshot.rows),
+            snapshot.trades,
             snapshot.published_us // 1_000 - snapshot.window,
             None,
             clients,

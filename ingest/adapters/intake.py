@@ -331,16 +331,16 @@ class Intake:
         self._append(trade, traded, entries)
 
     def _in_order(self, trade: Trade) -> Trade:
-        """Return a trade that is newer than those of its time that came before.
+        """Return a trade that is newer than all of the newest time that came before.
 
-        A volume is no order any more once it went back.
+        A volume is no order any more once it went back, and none of two venues.
         """
         if self._numbering is not Numbering.CUMULATIVE:
             return trade
         time_us, seq = self._newest.get(trade.isin, (0, 0))
         if trade.time_us == time_us and trade.seq <= seq:
             trade = replace(trade, seq=min(seq + 1, MAX_SEQ))
-        self._newest[trade.isin] = trade.version
+        self._newest[trade.isin] = max(trade.version, (time_us, seq))
         return trade
 
     def _check(self, isin: str, traded: ExchangeTrade, now_us: int) -> Trade:

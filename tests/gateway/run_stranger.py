@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 from urllib.parse import urlsplit
 
-from gateway.settings import is_loopback
+from gateway.settings import is_local_host
 from ingest.process.descriptors import raise_descriptor_limit
 
 ENDLESS = 8
@@ -379,7 +379,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     options = parser.parse_args()
     url = urlsplit(options.url)
-    if url.hostname is None or url.port is None or not is_loopback(url.hostname):
+    if url.hostname is None or url.port is None or not is_local_host(url.hostname):
         parser.error("--url: must be like http://127.0.0.1:8000, on loopback")
     take_what_is_left()
     tallies = asyncio.run(attack(url.hostname, url.port, options.seconds))

@@ -129,7 +129,8 @@ def may_be_cut(end_ms: int, tail: Tail) -> bool:
 def advance(previous: Cut, end_ms: int, tail: Tail) -> Cut:
     """Return the cut of a tail's partitions at ``end_ms``.
 
-    As long as it ``may_be_cut`` not there yet, it is how far the window can be read.
+    While it must not be cut there yet (``may_be_cut``), this is how far the window can
+    be read.
     """
     ends = zip(tail.partitions, tail.positions, strict=True)
     positions = tuple(max(previous.position(p), position) for p, position in ends)

@@ -180,6 +180,11 @@ class WindowSnapshot:
         except (KeyError, TypeError) as error:
             raise ValueError(f"header {head!r}: {error!r}") from None
 
+    @property
+    def trades(self) -> int:
+        """For how many trades it stands: a series' are its instrument's."""
+        return sum(row.trades for row in self.rows if not is_series(row.isin))
+
     def encode(self) -> bytes:
         """Encode as the publish script does; ``decode`` gives back an equal one."""
         fields: dict[str, str | int] = {

@@ -7,6 +7,7 @@ back sooner is the same incident. That a job publishes nothing lasts while it st
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Annotated
 
 from pydantic import Field
@@ -66,7 +67,6 @@ class IncidentBook:
 
     _ended: list[Incident] = field(default_factory=list)
     _open: dict[tuple[str, str | None], _Open] = field(default_factory=dict)
-    _number: int = 0
 
     @classmethod
     def of(cls, incidents: Iterable[Incident]) -> "IncidentBook":
@@ -116,23 +116,26 @@ class IncidentBook:
         entry = self._open.get(key)
         if entry is None:
             since_ms = now_ms if finding.since_ms is None else finding.since_ms
-            incident_id = f"{finding.code}-{since_ms}-{self._number}"
-            self._number += 1
-            detail = None if finding.detail is None else finding.detail[:_DETAIL_CHARS]
-            of_it = finding.code, finding.level, finding.stage, finding.text, detail
+            of_it = finding.code, finding.level, finding.stage, *_words(finding)
+            new_id = self._new_id(f"{finding.code}-{since_ms}")
             incident = Incident(
-                *(incident_id, *of_it, finding.job), since_ms, None, times=1, note=""
+                *(new_id, *of_it, finding.job), since_ms, None, times=1, note=""
             )
             self._open[key] = _Open(incident)
             return
         incident = entry.incident
-        entry.incident = replace(
-            incident,
-            # As bad as it has been at worst.
-            level="bad" if "bad" in (finding.level, incident.level) else "warn",
-            times=incident.times + (entry.gone_ms is not None),
-        )
+        if finding.level == "bad" and incident.level == "warn":
+            # It is told as it has been at worst.
+            text, detail = _words(finding)
+            incident = replace(incident, level="bad", text=text, detail=detail)
+        times = incident.times + (entry.gone_ms is not None)
+        entry.incident = replace(incident, times=times)
         entry.gone_ms = None
+
+    def _new_id(self, begin: str) -> str:
+        """Return an id that no other incident has, also none of before a restart."""
+        taken = {incident.id for incident in self.incidents()}
+        return next(i for i in (f"{begin}-{n}" for n in count()) if i not in taken)
 
     def _miss(self, key: tuple[str, str | None], now_ms: int) -> None:
         entry = self._open[key]
@@ -152,6 +155,11 @@ def _is_incident(finding: Finding) -> bool:
     # A closed market is quiet, too: that is a fault only if the settings say so.
     is_closed = finding.code == "quiet" and finding.level == "warn"
     return finding.level in ("warn", "bad") and not is_closed
+
+
+def _words(finding: Finding) -> tuple[str, str | None]:
+    detail = None if finding.detail is None else finding.detail[:_DETAIL_CHARS]
+    return finding.text, detail
 
 
 def _end_ms(incident: Incident) -> int:

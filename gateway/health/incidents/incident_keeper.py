@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 
 class IncidentKeeper:
-    """Looks for incidents until it is cancelled, and remembers them.
+    """Looks at the findings until it is cancelled, and keeps the incidents on disk.
 
     ``look`` says what is wrong. ``file`` is read at once and written after each change,
     whole, so that it is the one or the other at any moment; None: they are kept until

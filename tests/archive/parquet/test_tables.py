@@ -10,7 +10,14 @@ from archive.contract.packed_window import pack_window, unpack_window
 from archive.parquet.tables import AMOUNTS, build_tables
 from ingest.trade import Trade
 from tests.archive.late_market import row_of, sums_of
-from tests.gateway.samples import FIRST_WINDOW, LISTED, SAMSUNG, make_snapshot
+from tests.gateway.samples import (
+    FIRST_WINDOW,
+    LISTED,
+    SAMSUNG,
+    make_row,
+    make_snapshot,
+)
+from throttle.contract.snapshot import body_of
 
 decimals = st.one_of(
     st.from_regex(r"\A[0-9]{1,18}(\.[0-9]{1,18})?\Z"),
@@ -56,3 +63,15 @@ def test_sums_are_exact(made: list[tuple[str, str, str]], restates: bool) -> Non
         assert (stored is None) == (text is not None)
         assert (stored is None) == (amount >= 10**20 or amount * 10**18 % 1 != 0)
     assert (line["trades"], line["price_text"]) == (len(made), made[-1][0])
+
+
+def test_the_trades_of_a_window_are_counted_once() -> None:
+    """Those of a series are its instrument's."""
+    row = make_row(trades=3)
+    key = f"{SAMSUNG}@NXT"
+    series = row._replace(isin=key, body=body_of(key, row.body))
+    run = [LoggedWindow.decode(make_snapshot(1, row, series).encode())]
+    stored = build_tables(run, [1], lambda _: LISTED, 2_000)
+    assert [line["trades"] for line in stored.rows.to_pylist()] == [3, 3]
+    [line] = stored.windows.to_pylist()
+    assert (line["rows"], line["trades"]) == (2, 3)

@@ -201,6 +201,24 @@ def test_a_volume_that_went_back_does_not_hide_what_came_later() -> None:
     assert logged[3].seq == 24
 
 
+def test_a_trade_of_another_venue_that_comes_late_hides_none_after_it() -> None:
+    """Venues count volumes of their own; of one second the last to come is newest."""
+    keys = {"A": ISIN}
+    intake = Intake("XKRX", Numbering.CUMULATIVE, keys, Refusals())
+    second_us = NOW_US - NOW_US % 10**6
+    trades = [
+        traded(number=number, price=price, series=series, time_us=second_us + late_us)
+        for number, price, series, late_us in (
+            (1_000_000, "1", "KRX", 0),
+            (4_990, "2", "NXT", -(10**6)),
+            (5_000, "3", "NXT", 0),
+        )
+    ]
+    entries, _ = intake.read(Played(*trades), "", NOW_US)
+    logged = [Trade.from_wire(payload) for _, payload in entries]
+    assert max(logged, key=lambda trade: trade.version).price == "3"
+
+
 def test_what_a_frame_says_of_the_day_is_news_once(intake: Intake) -> None:
     days = [
         InstrumentDay("A", "70.5"),

@@ -74,3 +74,9 @@ def test_every_key_starts_with_the_namespace() -> None:
         names += [keys.lease(job), keys.ledger(job), keys.batches(job), keys.dead(job)]
     assert all(name.startswith("krx:") for name in names)
     assert len(set(names)) == len(names)
+
+
+def test_the_trades_of_a_series_are_those_of_its_instrument() -> None:
+    """They are in two rows, and counted once."""
+    rows = ROW, ROW._replace(isin="KR7005930003@NXT")
+    assert WindowSnapshot("k3x9", 5, 4_000, 1, 4_000_123, rows).trades == 37

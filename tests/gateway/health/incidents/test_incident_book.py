@@ -71,11 +71,25 @@ def test_what_comes_back_soon_is_the_same_incident() -> None:
 
 
 def test_it_is_as_bad_as_it_was_at_worst() -> None:
-    """A warning that becomes a fault and a warning again was a fault."""
+    """A warning that becomes a fault and a warning again was a fault: it says so."""
     book = IncidentBook()
     for level in ("warn", "bad", "warn"):
-        book.observe([make_finding("overloaded", level=level)], NOW_MS)
-    assert [one.level for one in book.incidents()] == ["bad"]
+        finding = replace(make_finding("overloaded", level=level), text=level)
+        book.observe([finding], NOW_MS)
+    assert [(one.level, one.text) for one in book.incidents()] == [("bad", "bad")]
+
+
+def test_no_two_incidents_have_one_id_after_a_restart_either() -> None:
+    """The same fault, since the same moment: a note is of the one that was meant."""
+    dead = make_finding("job_dead", NOW_MS - 5_000, "throttle")
+    book = IncidentBook()
+    for later in (False, True):
+        book = IncidentBook.of(book.incidents())
+        at_ms = NOW_MS + later * 10 * SETTLE_MS
+        book.observe([dead], at_ms)
+        book.observe([], at_ms + 1_000)
+        book.observe([], at_ms + 1_000 + SETTLE_MS)
+    assert len({incident.id for incident in book.incidents()}) == 2
 
 
 def test_what_is_no_fault_is_no_incident() -> None:
