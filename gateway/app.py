@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import structlog
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import Headers
@@ -20,11 +20,11 @@ from gateway.admission.shared_figures import Seat
 from gateway.backend import Backend
 from gateway.http.compression import Compression
 from gateway.http.head import HeadAnswers
-from gateway.http.openapi import PATH, describe, name_operation
+from gateway.http.openapi import PATH, describe
 from gateway.http.operator_access import OperatorAccess, OperatorGuard
-from gateway.http.parameters import check_parameters
 from gateway.http.problems import handlers, problem
 from gateway.http.request_budget import RequestBudget
+from gateway.http.routers import add_routes
 from gateway.http.security_headers import SecurityHeaders
 from gateway.operators import operators_router
 from gateway.operators.firehose import firehose_routes
@@ -150,7 +150,7 @@ def create_operators_app(backend: Backend, firehose: Firehose) -> FastAPI:
     """Build what operators may ask for, with the operations view at ``/``."""
     app = _create_app("tickthrottle for operators", for_operators=True)
     _include_public(app, backend, for_operators=True)
-    app.include_router(operators_router.create_router(backend))
+    add_routes(app, operators_router.create_router(backend))
     _add_page(app, "/", "operations.html")
     _add_page(app, "/market", "index.html")
     _add_firehose(app, backend, firehose, backend.access)
@@ -167,9 +167,7 @@ def _create_app(title: str, *, for_operators: bool) -> FastAPI:
         openapi_url=PATH,
         docs_url=None,
         redoc_url=None,
-        generate_unique_id_function=name_operation,
         exception_handlers=handlers(),
-        dependencies=[Depends(check_parameters)],
     )
     describe(app, for_operators=for_operators)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
@@ -190,14 +188,14 @@ def _bound(app: FastAPI, backend: Backend) -> None:
 
 def _include_public(app: FastAPI, backend: Backend, *, for_operators: bool) -> None:
     access = backend.access if for_operators else None
-    app.include_router(sse.create_router(backend.stream.hub, access))
-    app.include_router(public_router.create_router(backend, access))
+    add_routes(app, sse.create_router(backend.stream.hub, access))
+    add_routes(app, *public_router.create_routers(backend, access))
 
 
 def _add_firehose(
     app: FastAPI, backend: Backend, firehose: Firehose, access: OperatorAccess | None
 ) -> None:
-    app.include_router(firehose_routes.create_router(backend, firehose, access))
+    add_routes(app, firehose_routes.create_router(backend, firehose, access))
     _add_page(app, "/firehose", "firehose.html")
 
 

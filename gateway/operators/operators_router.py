@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse, Response
 
 from gateway.backend import Backend
@@ -14,6 +14,7 @@ from gateway.health.pipeline_reader import ANSWER_S, NO_ANSWER
 from gateway.health_monitor import Look
 from gateway.http.openapi import operators_only, read_version
 from gateway.http.problems import Problem, json_answer, unavailable
+from gateway.http.routers import new_router
 from gateway.named_files import read_operators_token
 from gateway.operators.dead_letters import read_letters
 from gateway.operators.operators_schemas import (
@@ -68,9 +69,7 @@ Note = Annotated[
 
 def create_router(backend: Backend) -> APIRouter:
     """Build the operators' routes; each asks for the operators' token, if any."""
-    router = APIRouter(
-        dependencies=[Depends(backend.access.check_request)], tags=["operators"]
-    )
+    router = new_router("operators", backend.access.check_request)
     _add_pipeline(router, backend)
     _add_incidents(router, backend)
     _add_clients(router, backend)

@@ -12,6 +12,7 @@ from gateway.http.authorization import Caller
 from gateway.http.conditional import Prepared, make_etag
 from gateway.http.openapi import conditional
 from gateway.http.problems import Problem
+from gateway.http.routers import new_router
 from gateway.http.schemas import (
     BarsAnswer,
     BurstsAnswer,
@@ -43,7 +44,7 @@ Limit = Annotated[int, limited(500, "most of them")]
 
 def create_router(rest: RestParts) -> APIRouter:
     """Build the router of bars, days, movers, bursts and moves."""
-    router = APIRouter(tags=["analytics"])
+    router = new_router("analytics")
     permit, answer, analytics = rest.permit, rest.answer, rest.stores.analytics
     prepared_days = Prepared()
 

@@ -9,6 +9,7 @@ from gateway.http.conditional import make_etag
 from gateway.http.openapi import conditional
 from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
+from gateway.http.routers import new_router
 from gateway.http.schemas import GroupAnswer, GroupsAnswer
 from gateway.protocol.messages import split_keys
 from gateway.rest.rest_parts import RestParts
@@ -18,7 +19,7 @@ from tickthrottle_client.tick_v1 import GROUP, is_group
 
 def create_router(rest: RestParts) -> APIRouter:
     """Build the router of groups."""
-    router = APIRouter(tags=["groups"])
+    router = new_router("groups")
     permit, answer = rest.permit, rest.answer
 
     @router.get(

@@ -12,6 +12,7 @@ from gateway.http.authorization import Caller
 from gateway.http.conditional import make_etag
 from gateway.http.openapi import conditional
 from gateway.http.problems import Problem
+from gateway.http.routers import new_router
 from gateway.http.schemas import Chart, ListedInstrument, ListedInstruments
 from gateway.http.time_slice import in_slices
 from gateway.rest.paced_points import paced_points
@@ -32,7 +33,7 @@ Sector = Annotated[
 
 def create_router(rest: RestParts) -> APIRouter:
     """Build the router of instruments."""
-    router = APIRouter(tags=["instruments"])
+    router = new_router("instruments")
     answer, builds, history = rest.answer, rest.quick, rest.stores.history
 
     @router.get(

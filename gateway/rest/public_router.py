@@ -15,6 +15,7 @@ from gateway.http.conditional import ConditionalAnswers
 from gateway.http.openapi import PRODUCT, conditional, described, read_version
 from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import Problem, json_answer
+from gateway.http.routers import new_router
 from gateway.http.schemas import Live, MarketHoursAnswer, NotReady, Ready, Version
 from gateway.rest import bar_routes, groups, instruments, quote_history, quotes, windows
 from gateway.rest.rest_parts import RestParts
@@ -22,17 +23,15 @@ from gateway.settings import GatewaySettings
 from ingest.market_hours.hours import MarketHours
 from tickthrottle_client.tick_v1 import PROTOCOL
 
-ROUTERS = (instruments, quotes, groups, quote_history, bar_routes, windows)
+SUBJECTS = (instruments, quotes, groups, quote_history, bar_routes, windows)
 
 
-def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
-    """Build the router of instruments, quotes, groups, windows, bars and health.
+def create_routers(backend: Backend, access: OperatorAccess | None) -> list[APIRouter]:
+    """Build the routers of instruments, quotes, groups, windows, bars and health.
 
     ``access`` is given on the operators' listener, None on the public one.
     """
-    router = APIRouter()
-    hub = backend.stream.hub
-    _add_facts(router, backend.settings, for_operators=access is not None)
+    hub, for_operators = backend.stream.hub, access is not None
     rest = RestParts(
         create_permit(hub, access),
         ConditionalAnswers(varies=hub.tokens is not None),
@@ -42,10 +41,11 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
         quick=Builds(hub.counters),
         deep=Builds(hub.counters),
     )
-    for routes in ROUTERS:
-        router.include_router(routes.create_router(rest))
-    _add_health(router, backend, for_operators=access is not None)
-    return router
+    return [
+        _of_facts(backend.settings, for_operators=for_operators),
+        *(subject.create_router(rest) for subject in SUBJECTS),
+        _of_health(backend, for_operators=for_operators),
+    ]
 
 
 def pages_of(settings: GatewaySettings, *, for_operators: bool) -> list[str]:
@@ -56,10 +56,9 @@ def pages_of(settings: GatewaySettings, *, for_operators: bool) -> list[str]:
     return pages
 
 
-def _add_facts(
-    router: APIRouter, settings: GatewaySettings, *, for_operators: bool
-) -> None:
-    """Add what has no prices in it, so that nobody needs a token."""
+def _of_facts(settings: GatewaySettings, *, for_operators: bool) -> APIRouter:
+    """Build the router of what has no prices in it, so that nobody needs a token."""
+    router = new_router("version")
     hours = MarketHours.parse(settings.market_hours)
     answer = ConditionalAnswers(varies=False)
     version = orjson.dumps(
@@ -71,17 +70,13 @@ def _add_facts(
         }
     )
 
-    @router.get(
-        "/v1/version", tags=["version"], **conditional(Version, "The version", extra={})
-    )
+    @router.get("/v1/version", **conditional(Version, "The version", extra={}))
     async def get_version(request: Request) -> Response:
         """What answers, and which stream protocol it speaks."""
         return answer.give(request, version)
 
     @router.get(
-        "/v1/market-hours",
-        tags=["version"],
-        **conditional(MarketHoursAnswer, "Each market", extra={}),
+        "/v1/market-hours", **conditional(MarketHoursAnswer, "Each market", extra={})
     )
     async def get_market_hours(request: Request) -> Response:
         """Which markets are open, until when, and when they open; none is known: []."""
@@ -107,22 +102,23 @@ def _add_facts(
             {"Upgrade": "websocket", "Connection": "Upgrade"},
         )
 
+    return router
 
-def _add_health(router: APIRouter, backend: Backend, *, for_operators: bool) -> None:
-    """Add the routes for load balancers; operators are told of clients too."""
+
+def _of_health(backend: Backend, *, for_operators: bool) -> APIRouter:
+    """Build the router for load balancers; operators are told of clients too."""
+    router = new_router("health")
     board, hub = backend.stream.board, backend.stream.hub
     not_ready = {"model": NotReady, "description": "Not ready, and why"}
     about_ready = described(Ready, "All is well")
     about_ready["responses"][503] = not_ready
 
-    @router.get(
-        "/health/live", name="get_live", tags=["health"], **described(Live, "It does")
-    )
+    @router.get("/health/live", name="get_live", **described(Live, "It does"))
     async def live() -> Response:
         """Whether the process answers."""
         return json_answer({"live": True})
 
-    @router.get("/health/ready", name="get_ready", tags=["health"], **about_ready)
+    @router.get("/health/ready", name="get_ready", **about_ready)
     async def ready() -> Response:
         """Whether windows arrive, trades do, and the books balance."""
         # Redis is asked twice a second: whoever asks costs it nothing, and never waits.
@@ -138,3 +134,5 @@ def _add_health(router: APIRouter, backend: Backend, *, for_operators: bool) -> 
         if for_operators:
             body |= {"clients": hub.streams, "counters": backend.stream.totals.read()}
         return json_answer(body, 503 if reasons else 200)
+
+    return router

@@ -8,6 +8,7 @@ from fastapi.responses import Response
 
 from gateway.http.authorization import Caller
 from gateway.http.openapi import conditional
+from gateway.http.routers import new_router
 from gateway.http.schemas import History
 from gateway.http.time_slice import in_slices
 from gateway.rest.paced_points import paced_points, whole_from, whole_until
@@ -40,7 +41,7 @@ To = Annotated[int | None, moment("to", "the last window ends then or earlier, m
 
 def create_router(rest: RestParts) -> APIRouter:
     """Build the router of histories: the archive, and what is newer than it."""
-    router = APIRouter(tags=["quotes"])
+    router = new_router("quotes")
 
     @router.get(
         "/v1/quotes/{instrument}/history",

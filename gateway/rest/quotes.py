@@ -13,6 +13,7 @@ from gateway.http.conditional import Prepared, make_etag
 from gateway.http.openapi import conditional
 from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
+from gateway.http.routers import new_router
 from gateway.http.schemas import Quote, Quotes
 from gateway.http.time_slice import in_slices
 from gateway.protocol.messages import check_key, split_list
@@ -65,7 +66,7 @@ Fields = Annotated[
 
 def create_router(rest: RestParts) -> APIRouter:
     """Build the router of latest quotes."""
-    router = APIRouter(tags=["quotes"])
+    router = new_router("quotes")
     prepared = Prepared()
     analytics = rest.stores.analytics
     quotes = QuoteBodies(analytics)

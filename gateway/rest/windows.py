@@ -16,6 +16,7 @@ from gateway.http.conditional import ConditionalAnswers, Prepared, make_etag
 from gateway.http.openapi import conditional
 from gateway.http.parameters import LATEST_MS
 from gateway.http.problems import Problem
+from gateway.http.routers import new_router
 from gateway.http.schemas import WindowsAnswer
 from gateway.live_stream import Stores
 from gateway.rest.rest_parts import (
@@ -49,7 +50,7 @@ EndMs = Annotated[
 
 def create_router(rest: RestParts) -> APIRouter:
     """Build the router of windows."""
-    router = APIRouter(tags=["windows"])
+    router = new_router("windows")
     permit, stores = rest.permit, rest.stores
     # The newest one shall not be forgotten for readers of many.
     latest = PreparedWindows(rest.board, rest.deep, rest.answer)

@@ -22,6 +22,7 @@ from gateway.http.authorization import create_permit, put_off
 from gateway.http.openapi import TOKENS, problem_response
 from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import problem
+from gateway.http.routers import new_router
 from gateway.protocol.messages import (
     MOST_LAST,
     BadMessage,
@@ -59,7 +60,7 @@ _LAST_EVENT = re.compile(r"(?:([^/]+):(\d{1,18}))?(?:/([^/]+):(\d{1,18}))?", re.
 
 def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
     """Build the router of the event stream."""
-    router = APIRouter(tags=["stream"])
+    router = new_router("stream")
     permit = create_permit(hub, access, takes_tickets=True)
 
     @router.get(

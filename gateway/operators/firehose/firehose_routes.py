@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -14,6 +14,7 @@ from gateway.http.authorization import create_permit
 from gateway.http.openapi import OPERATORS, TOKENS, problem_response
 from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import Problem, problem
+from gateway.http.routers import new_router
 from gateway.named_files import read_topic
 from gateway.operators.firehose.firehose_reader import Firehose, Viewer
 from gateway.operators.firehose.firehose_sample import Sample
@@ -73,7 +74,7 @@ def create_router(
     """
     settings = backend.settings
     check = _visitor(backend) if access is None else access.check_request
-    router = APIRouter(dependencies=[Depends(check)], tags=["firehose"])
+    router = new_router("firehose", check)
 
     @router.get(
         "/v1/firehose",
