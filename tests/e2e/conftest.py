@@ -13,6 +13,15 @@ from tests.conftest import PATIENCE, skip_or_fail
 from tests.e2e.board_page import NAMES, Board, running_board
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 
+# The list takes the place of Playwright's own, of which it has what matters here. The
+# pages of the address bar, which nobody sees, are as much work as a page of ours.
+_DISABLED = (
+    *("AimEnabled", "DestroyProfileOnBrowserClose", "HttpsUpgrades", "MediaRouter"),
+    *("NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding"),
+    *("PreconnectToSearch", "ThirdPartyStoragePartitioning"),
+    *("WebUIOmniboxAimPopup", "WebUIOmniboxPopup"),
+)
+
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -21,6 +30,7 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    f"--disable-features={','.join(_DISABLED)}",
 ]
 
 # Five seconds by default, of a browser that may share two cores with everything else.
