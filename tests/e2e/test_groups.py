@@ -82,7 +82,8 @@ def updates(stream: Stream) -> Iterator[dict[str, Any]]:
     """Yield updates that stand for one window each, and what tells of members."""
     for _ in range(MOST_FRAMES):
         frame = stream.next()
-        if frame["type"] == "members" or "merged" not in frame:
+        is_update = frame["type"] == "update" and "merged" not in frame
+        if is_update or frame["type"] == "members":
             yield frame
     raise AssertionError("what was waited for did not come")
 

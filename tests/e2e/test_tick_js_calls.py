@@ -61,6 +61,11 @@ class Caller:
         rows = (make_row(isin, price, seq) for isin in (SAMSUNG, HYNIX))
         self.publisher.publish(*rows)
 
+    def is_live(self) -> bool:
+        """Publish a window; say whether the client is live: a page may load slowly."""
+        self.publisher.publish()
+        return bool(self.seen()["states"][-1] == "live")
+
 
 @pytest.fixture
 def caller(page: Page, client: redis.Redis, redis_url: str) -> Iterator[Caller]:
@@ -130,7 +135,7 @@ def test_who_asks_for_too_many_keys_is_told_and_is_live(caller: Caller) -> None:
     caller.begin()
     keys = [SAMSUNG, HYNIX, "KR7035420009"]
     caller.page.evaluate("(keys) => { ticks.subscribe(keys, put); }", keys)
-    eventually(lambda: caller.seen()["states"][-1] == "live")
+    eventually(caller.is_live)
     assert {r["code"] for r in caller.seen()["rejected"]} == {"key_limit"}
 
 
