@@ -187,7 +187,7 @@ class SegmentFolder:
             new = self._new_version(day)
             for _, path in segments_in(old):
                 if path.name not in names:
-                    shutil.copytree(path, new / path.name, copy_function=_link)
+                    _link_all(path, new / path.name)
             if merged is not None:
                 part = self._parts / merged.name
                 _sync(part, *part.iterdir())
@@ -253,7 +253,17 @@ class SegmentFolder:
         _sync(self.root)
 
 
-def _link(file: str, copy: str) -> None:
+def _link_all(path: Path, copy: Path) -> None:
+    """Have a segment be there a second time. Raises the first OSError, as it is."""
+    if not path.is_dir():
+        _link(path, copy)
+        return
+    copy.mkdir()
+    for file in path.iterdir():
+        _link_all(file, copy / file.name)
+
+
+def _link(file: Path, copy: Path) -> None:
     try:
         os.link(file, copy)
     except OSError:

@@ -165,7 +165,7 @@ def build_tables(
     of_windows = _window_columns(windows, versions, counts, window_ms)
     place = {n: of_windows[n].take(places) for n in ("window", "epoch", "offset")}
     columns = {**parsed, **place}
-    rows = _join(columns, places, versions, table_at)
+    rows, places = _join(columns, places, versions, table_at)
     # A series is in no table, and its trades are its instrument's: that is.
     is_series = pc.match_substring(rows["isin"], "@")
     own = pc.if_else(is_series, 0, rows["trades"])
@@ -283,22 +283,29 @@ def _join(
     places: pa.Array,
     versions: Sequence[int],
     table_at: Callable[[int], Instruments],
-) -> pa.Table:
-    """Give every row the master row of its window's version, null if there is none."""
-    parts = []
+) -> tuple[pa.Table, pa.Array]:
+    """Give every row the master row of its window's version, null if there is none.
+
+    Return them by version, each with the place of its window.
+    """
+    parts, of_parts = [], []
     table = pa.table(columns)
     of_rows = pa.array(versions, pa.int64()).take(places)
     for version in sorted(set(versions)):
-        part = table
+        part, of_part = table, places
         if len(set(versions)) > 1:
-            part = table.filter(pc.equal(of_rows, version))
+            is_of_it = pc.equal(of_rows, version)
+            part, of_part = table.filter(is_of_it), places.filter(is_of_it)
+        of_parts.append(of_part)
         isins, master = master_columns(table_at(version))
         found = pc.index_in(part["isin"].combine_chunks(), value_set=isins)
         for name, column in master.items():
             part = part.append_column(name, column.take(found))
         part = part.append_column("listed", pc.is_valid(found))
         parts.append(part.select(ROWS.names).cast(ROWS))
-    return pa.concat_tables(parts) if parts else ROWS.empty_table()
+    if not parts:
+        return ROWS.empty_table(), places
+    return pa.concat_tables(parts), pa.concat_arrays(of_parts)
 
 
 @lru_cache(maxsize=4)

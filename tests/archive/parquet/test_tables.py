@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from archive.contract.logged import LoggedWindow
 from archive.contract.packed_window import pack_window, unpack_window
 from archive.parquet.tables import AMOUNTS, build_tables
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.trade import Trade
 from tests.archive.late_market import row_of, sums_of
 from tests.gateway.samples import (
@@ -75,3 +76,18 @@ def test_the_trades_of_a_window_are_counted_once() -> None:
     assert [line["trades"] for line in stored.rows.to_pylist()] == [3, 3]
     [line] = stored.windows.to_pylist()
     assert (line["rows"], line["trades"]) == (2, 3)
+
+
+def test_what_a_window_counts_is_its_own_whatever_table_it_was_joined_with() -> None:
+    """Of two jobs one may join with an older table than the window before was."""
+    tables = {1: Instruments(), 2: LISTED}
+    unknown = make_row("KR7999999999", trades=4)
+    windows = (
+        make_snapshot(1, make_row(trades=7)),
+        make_snapshot(2, unknown, make_row()),
+    )
+    run = [LoggedWindow.decode(window.encode()) for window in windows]
+    for versions, unlisted in (([2, 1], [0, 2]), ([1, 2], [1, 1])):
+        stored = build_tables(run, versions, lambda v: tables[v], 2_000).windows
+        assert stored["trades"].to_pylist() == [7, 5]
+        assert stored["unknown_instruments"].to_pylist() == unlisted
