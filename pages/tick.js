@@ -273,6 +273,8 @@ export class TickClient {
     this._barEpoch = null;
     this._tradeListeners = new Map(); // "trades:ISIN", or as it was given -> callbacks
     this._tradesAsked = new Map(); // id of a message -> keys, until it is answered
+    this._dropped = new Map(); // the same of what is held no longer
+    this._shown = null; // the message with the newest token
     this._tradeNames = new Map(); // "trades:ISIN" -> as it was given, by a code
     this._tradesBegun = new Set(); // ISINs of which some have come
     this._tradesLost = new Set(); // those before a connection was lost
@@ -394,10 +396,14 @@ export class TickClient {
       this._barLast.delete(key);
       dropped.push(key);
     }
-    if (dropped.length && this._isOpen) this._send({ op: "unsubscribe", keys: dropped });
+    this._drop(dropped);
     for (const name of [...this._bars.keys()]) {
       if (!this._barKeys(name).length) this._bars.delete(name);
     }
+  }
+
+  _drop(keys) {
+    if (keys.length && this._isOpen) this._dropped.set(this._send({ op: "unsubscribe", keys }), keys);
   }
 
   _askBars(keys, since = null) {
@@ -464,7 +470,7 @@ export class TickClient {
       return callbacks?.delete(callback) && !callbacks.size && this._tradeListeners.delete(key);
     };
     const dropped = keys.filter(isDropped);
-    if (dropped.length && this._isOpen) this._send({ op: "unsubscribe", keys: dropped });
+    this._drop(dropped);
   }
 
   _takeTrades({ isin, number, missed, entries }) {
@@ -505,7 +511,7 @@ export class TickClient {
       // An instrument may be held by its code as well.
       if (!this._isNamed(this._isin(key))) dropped.push(key);
     }
-    if (dropped.length && this._isOpen) this._send({ op: "unsubscribe", keys: dropped });
+    this._drop(dropped);
     this._forgetUnwatched();
   }
 
@@ -525,6 +531,11 @@ export class TickClient {
   _isWatched(isin) {
     if (this._listeners.has(EVERYTHING) && isInstrument(isin)) return true;
     return this._isNamed(isin) || this._followedBy.has(isin);
+  }
+
+  _isHeld(key) {
+    const held = [this._listeners, this._barListeners, this._tradeListeners];
+    return held.some((listeners) => listeners.has(key)) || this._isNamed(this._isin(key));
   }
 
   _isNamed(isin) {
@@ -554,7 +565,7 @@ export class TickClient {
       const all = new Set([...others, ...callbacks]);
       if (all.size) this._listeners.set(name, all);
       // It was given up before we knew what it is called now.
-      else this._send({ op: "unsubscribe", keys: [name] });
+      else this._drop([name]);
     }
     for (const [key, isins] of Object.entries(members)) {
       if (!this._listeners.has(key)) continue;
@@ -605,6 +616,7 @@ export class TickClient {
     this._asked.clear();
     this._barsAsked.clear();
     this._tradesAsked.clear();
+    this._dropped.clear();
     for (const isin of this._tradesBegun) this._tradesLost.add(isin);
     this._isBarSnapshotDue = false;
     const socket = new WebSocket(this._url, "tick.v1");
@@ -650,7 +662,7 @@ export class TickClient {
       socket.close();
       return false;
     }
-    this._send({ op: "auth", token: text });
+    this._shown = this._send({ op: "auth", token: text });
     return true;
   }
 
@@ -760,6 +772,7 @@ export class TickClient {
       case "ack":
         if (message.op === "subscribe") this._acknowledged(message);
         if (message.op === "auth") this._renew(message.expires);
+        this._dropped.delete(message.id);
         break;
       case "error":
         this._refused(message);
@@ -827,8 +840,14 @@ export class TickClient {
     this._tellFeed();
   }
 
-  // What came too fast is asked for again; what is too much is not.
+  // What came too fast is said again; what is too much is not.
   _refused({ id, code, message, retry_after_ms: retryAfterMs }) {
+    const socket = this._socket;
+    const later = (say) => setTimeout(() => socket === this._socket && say(), retryAfterMs);
+    if (code === "rate_limited" && id === this._shown) later(() => this._authenticate(socket));
+    const dropped = this._dropped.get(id);
+    if (code === "rate_limited" && dropped) later(() => this._drop(dropped.filter((key) => !this._isHeld(key))));
+    this._dropped.delete(id);
     const ofBars = this._barsAsked.get(id);
     const ofTrades = this._tradesAsked.get(id);
     const keys = this._asked.get(id) ?? ofBars ?? ofTrades;
@@ -836,19 +855,15 @@ export class TickClient {
     this._asked.delete(id);
     this._tradesAsked.delete(id);
     if (ofTrades !== undefined && code === "rate_limited") {
-      const socket = this._socket;
-      const again = () => socket === this._socket && this._askTrades(ofTrades);
-      setTimeout(again, retryAfterMs);
+      later(() => this._askTrades(ofTrades));
       return;
     }
     if (ofBars !== undefined && code === "rate_limited") {
       // Still asked for, so that no position is held without them.
-      const socket = this._socket;
-      setTimeout(() => {
-        if (socket !== this._socket) return;
+      later(() => {
         this._barsAsked.delete(id);
         this._askBars(ofBars);
-      }, retryAfterMs);
+      });
       return;
     }
     this._barsAsked.delete(id);

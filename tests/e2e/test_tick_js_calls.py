@@ -109,6 +109,20 @@ def test_one_key_need_not_be_a_list(caller: Caller) -> None:
     assert caller.seen()["rejected"] == []
 
 
+def test_what_is_ended_too_fast_is_dropped_all_the_same(caller: Caller) -> None:
+    """The gateway put the message off, and said so: nobody is sent more for ever."""
+    caller.begin()
+    caller.page.evaluate("(key) => { window.stop = ticks.subscribe(key, put); }", HYNIX)
+    eventually(lambda: HYNIX in caller.seen()["prices"])
+    caller.page.evaluate(
+        """() => {
+          for (let n = 0; n < 25; n++) ticks._send({ op: "ping" });
+          stop();
+        }"""
+    )
+    eventually(lambda: caller.seen()["acks"][-1]["count"] == 0)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

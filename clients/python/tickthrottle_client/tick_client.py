@@ -235,6 +235,9 @@ class TickClient:
         self._instruments: str | None = None
         # Keys of subscriptions without an answer, each of one kind, by their numbers.
         self._asked: dict[int, Collection[str]] = {}
+        # What was said beside them and has no answer: keys to drop, the newest token.
+        self._dropped: dict[int, Collection[str]] = {}
+        self._shown: int | None = None
         self._ids = 0
         self._epoch: str | None = None
         self._is_complete = False
@@ -460,8 +463,8 @@ class TickClient:
         return any(_kind_of(keys) == kind for keys in self._asked.values())
 
     def _drop(self, keys: Collection[str]) -> None:
-        if keys:
-            self._say({"op": "unsubscribe", "keys": keys})
+        if keys and (number := self._say({"op": "unsubscribe", "keys": [*keys]})):
+            self._dropped[number] = keys
 
     def _unsubscribe(
         self, keys: Collection[str], callback: Callable[[Item], object]
@@ -492,6 +495,12 @@ class TickClient:
 
     def _is_named(self, isin: str) -> bool:
         return isin in self._listeners or self._codes.get(isin) in self._listeners
+
+    def _is_held(self, key: str) -> bool:
+        is_asked = any(
+            key in held for held in (self._listeners, self._bars, self._trades)
+        )
+        return is_asked or self._is_named(self._isins.get(key, key))
 
     def _isins_of(self, key: str) -> tuple[str, ...]:
         return self.members.get(key) or (self._isins.get(key, key),)
@@ -554,6 +563,7 @@ class TickClient:
     async def _follow(self) -> Close | None:
         """Follow one connection to its end; return how it was closed, if it was."""
         self._asked.clear()
+        self._dropped.clear()
         self._trades.lose()
         self._is_snapshot_due = self._is_bar_snapshot_due = False
         self._stale_reason = None
@@ -665,7 +675,7 @@ class TickClient:
 
     def _show_token(self, token: str | None) -> None:
         if token is not None:
-            self._say({"op": "auth", "token": token})
+            self._shown = self._say({"op": "auth", "token": token})
 
     def _say(self, message: dict[str, Any]) -> int | None:
         """Send a message; without a connection nothing needs to be said."""
@@ -684,6 +694,8 @@ class TickClient:
                 self._acknowledged(message)
             case "ack" if message["op"] == "auth":
                 self._renew(message["expires"])
+            case "ack":
+                self._dropped.pop(message.get("id", 0), None)
             case "error":
                 self._refused(message)
             case "snapshot":
@@ -756,22 +768,24 @@ class TickClient:
             self._renew_at_s = time.monotonic() + at_s
 
     def _refused(self, message: dict[str, Any]) -> None:
-        """What came too fast is asked for again; what is too much is not."""
+        """What came too fast is said again; what is too much is not."""
         number = message.get("id", 0)
-        if number not in self._asked:
-            return
         if message["code"] == "rate_limited":
-            # Still asked for, so that no position is held without them.
+            # Keys are still asked for, so that no position is held without them.
             delay_s = message["retry_after_ms"] / 1_000
             loop = asyncio.get_running_loop()
-            loop.call_later(delay_s, self._ask_again, number, self._outbox)
-        else:
+            loop.call_later(delay_s, self._say_again, number, self._outbox)
+            if number == self._shown:
+                self._renew_at_s = time.monotonic() + delay_s
+        elif number in self._asked:
             keys = self._asked.pop(number)
             code, text = message["code"], message["message"]
             self._on_rejected([{"key": k, "code": code, "message": text} for k in keys])
 
-    def _ask_again(self, number: int, outbox: object) -> None:
+    def _say_again(self, number: int, outbox: object) -> None:
         if outbox is self._outbox:
+            dropped = self._dropped.pop(number, ())
+            self._drop([key for key in dropped if not self._is_held(key)])
             keys = self._asked.pop(number, ())
             self._ask_items([key for key in keys if key in self._listeners])
             self._ask_bars(keys)
