@@ -118,8 +118,8 @@ def create_router(rest: RestParts) -> APIRouter:
         request: Request, instrument: InstrumentKey, fields: Fields = None
     ) -> Response:
         """Latest quote of one instrument."""
-        caller, isin = rest.instrument(request, instrument)
         names = _read_fields(fields)
+        caller, isin = rest.instrument(request, instrument)
         if caller.board.get(isin) is None:
             raise Problem(404, "unknown_key", f"{isin} has not traded yet")
         return rest.answer.give(request, await quotes.encode(caller, isin, names))

@@ -179,8 +179,16 @@ def add_parts(one: Group, other: Group) -> Group:
 
 
 def _read(group: Group) -> tuple[int, GroupFigures]:
+    """Return the window that figures are of, and them. Raises ValueError."""
+    try:
+        return _parse(group.body)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"group {group.body!r}: {error!r}") from None
+
+
+def _parse(text: bytes) -> tuple[int, GroupFigures]:
     # As text: volume and value may have more digits than a double keeps.
-    body = json.loads(group.body, parse_float=str, parse_int=str)
+    body = json.loads(text, parse_float=str, parse_int=str)
     names = ("instruments", "advancing", "declining", "unchanged", "trades")
     counts = {name: int(body[name]) for name in names}
     amounts = {name: units(body[name]) for name in ("volume", "value")}

@@ -64,7 +64,8 @@ class TradeFollower:
         if desk.problem is not None:
             log.info("trades are followed again")
             desk.problem = None
-        if piece.is_full and _is_far_behind(piece):
+        # Of a topic a piece may hold none: what was aborted, or compacted away.
+        if piece.is_full and piece.entries and _is_far_behind(piece):
             self._tail.begin()
             desk.skip()
             return LOOK_S

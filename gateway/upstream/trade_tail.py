@@ -109,10 +109,10 @@ class AskedTopic(Generic[T]):
         return answer
 
     def _answer(self, question: "Callable[[KafkaLogReader], T]") -> T | LogUnread:
-        from ingest.kafka.kafka_log_reader import KafkaLogReader
-        from tickthrottle_client.kafka_client import open_topic
-
         try:
+            from ingest.kafka.kafka_log_reader import KafkaLogReader
+            from tickthrottle_client.kafka_client import open_topic
+
             if self._reader is None:
                 self._reader = KafkaLogReader(self._topic, open_topic(self._topic))
             return question(self._reader)

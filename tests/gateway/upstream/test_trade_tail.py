@@ -1,10 +1,15 @@
 """Every entry of a topic, once, while somebody follows it."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
+from confluent_kafka import Producer
 
+from gateway.stream.counters import Counters
+from gateway.stream.trade_delivery import TradeDelivery, TradeDesk
 from gateway.upstream import trade_tail
+from gateway.upstream.trade_follower import TradeFollower
 from gateway.upstream.trade_tail import (
     MOST_ENTRIES,
     KafkaTradeTail,
@@ -12,6 +17,9 @@ from gateway.upstream.trade_tail import (
     TailPiece,
 )
 from ingest.kafka.address import KafkaTopic
+from ingest.trade import Trade
+from tests.clients.patience import soon
+from tests.gateway.samples import FIRST_WINDOW, SAMSUNG
 from tests.kafka import make_topic, produce
 from tests.kafka_broker.broker import Broker
 
@@ -52,6 +60,47 @@ async def test_every_entry_is_read_once(kafka: Broker) -> None:
     # Who comes later sees what comes later.
     tail.begin()
     assert (await read(tail)).entries == []
+
+
+@pytest.mark.kafka
+async def test_who_follows_trades_outlives_what_was_aborted(kafka: Broker) -> None:
+    """A look may find thousands of offsets, and nothing in them that counts."""
+    topic = make_topic(kafka, 1)
+    desk = TradeDesk(Counters())
+    delivery = TradeDelivery(desk, lambda: None)
+    delivery.add([SAMSUNG])
+    tail = KafkaTradeTail(KafkaTopic(kafka.servers, topic))
+    follower = TradeFollower(tail, desk, lambda: 2_000)
+    task = asyncio.create_task(follower.run())
+
+    def has_come(price: str) -> bool:
+        if task.done():
+            task.result()
+        produce(
+            kafka,
+            topic,
+            [Trade(SAMSUNG, FIRST_WINDOW * 1_000, 1, price, "1").to_wire()],
+        )
+        return f'"price":{price},'.encode() in (delivery.next_frame() or b"")
+
+    await soon(lambda: has_come("1"))
+    await asyncio.to_thread(abort, kafka, topic, 3 * MOST_ENTRIES)
+    await soon(lambda: has_come("2"))
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def abort(kafka: Broker, topic: str, count: int) -> None:
+    """Produce so many values, and take them back."""
+    settings = {"bootstrap.servers": kafka.servers, "transactional.id": topic}
+    producer = Producer(settings)
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for _ in range(count):
+        producer.produce(topic, b"aborted")
+    producer.flush(20)
+    producer.abort_transaction(20)
 
 
 async def read(tail: KafkaTradeTail) -> TailPiece:
