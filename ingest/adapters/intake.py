@@ -54,6 +54,9 @@ MOST_NOTICES = 32
 MOST_FAULTS_A_FRAME = 10_000
 """An iterator of a user's that raises more often is not asked again."""
 
+MOST_LATE_US = 60_000_000
+"""A trade is this much older at most than one of its instrument that came before."""
+
 SHOWN_SYMBOLS = 5
 """How many symbols that nobody asked for are kept by name."""
 
@@ -340,7 +343,10 @@ class Intake:
         time_us, seq = self._newest.get(trade.isin, (0, 0))
         if trade.time_us == time_us and trade.seq <= seq:
             trade = replace(trade, seq=min(seq + 1, MAX_SEQ))
-        self._newest[trade.isin] = max(trade.version, (time_us, seq))
+        # A time far ahead of what comes then was none.
+        is_bogus = time_us - trade.time_us > MOST_LATE_US
+        newest = trade.version if is_bogus else max(trade.version, (time_us, seq))
+        self._newest[trade.isin] = newest
         return trade
 
     def _check(self, isin: str, traded: ExchangeTrade, now_us: int) -> Trade:

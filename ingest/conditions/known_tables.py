@@ -1,22 +1,19 @@
-"""The tables of sale conditions, the product's and users', and how one is chosen."""
+"""The tables of sale conditions, the product's and users'.
+
+Decoders of users load this in Spark's workers: it loads no pydantic.
+"""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import InstanceOf
+from typing import Any
 
 from ingest.conditions.rule_table import BadTable, Last, RuleTable, parse_table
-from ingest.files.file_form import read_by
 from tickthrottle_client.updates_v1 import Updates
 
 _FOLDER = Path(__file__).parent
 _NAME = re.compile("[a-z0-9_]+", re.ASCII)
 _MOST_BYTES = 2**20
-_FIELDS = ("conditions", "tape", "exchange")
 
 TABLES = tuple(sorted(path.stem for path in _FOLDER.glob("*.csv")))
 """The names of our own tables."""
@@ -58,39 +55,3 @@ def updates_of(table: str, codes: Any, tape: Any = "") -> str:
     if rule != rules.rule_of("") and rules.plan_of(tape) is None:
         raise BadTable(f"tape {tape!r}: {rules.tape_rule}")
     return Updates(rule.last == Last.YES, rule.range, rule.volume).encode()
-
-
-@dataclass(frozen=True, slots=True)
-class TableChoice:
-    """A table, and the fields that hold a trade's codes, its tape and its market."""
-
-    text: str
-    table: RuleTable
-    codes: str
-    tape: str
-    market: str
-    names_market: bool
-    """Whether the market's field was named, and so has to be there."""
-
-    @classmethod
-    def parse(cls, text: str) -> "TableChoice":
-        """Read ``TABLE:CODES:TAPE:MARKET``, not all of it. Raises ValueError."""
-        table, *names = (part.strip() for part in text.split(":"))
-        if not table or len(names) > len(_FIELDS):
-            raise ValueError(
-                f"{text[:80]!r}: must be a table and the fields of codes, tape and "
-                "market, such as us_equities:conditions:tape"
-            )
-        pairs = zip_longest(names, _FIELDS, fillvalue="")
-        codes, tape, market = (name or usual for name, usual in pairs)
-        return cls(text, find_table(table), codes, tape, market, len(names) > 2)
-
-    def __str__(self) -> str:
-        return self.text
-
-
-ChoiceOption = Annotated[InstanceOf[TableChoice], read_by(TableChoice.parse)]
-"""A choice, or its text."""
-
-TableOption = Annotated[InstanceOf[RuleTable], read_by(find_table)]
-"""A table, or its name."""

@@ -52,6 +52,6 @@ def find_adapter(name: str) -> type[Adapter]:
         )
     for field, form, rule in _RULES:
         value = getattr(own, field)
-        if not form.fullmatch(value):
+        if not (isinstance(value, str) and form.fullmatch(value)):
             raise BadChoice(f"adapter {name}: {field} {value!r}: {rule}")
     return own

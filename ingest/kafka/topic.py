@@ -24,6 +24,7 @@ from tickthrottle_client.kafka_client import (
 # What a batch of one message needs beside the trade.
 _OVERHEAD_BYTES = 200
 _SHORT_RETENTION = timedelta(minutes=10)
+_LONGEST_MS = timedelta.max // timedelta(milliseconds=1)
 _KNOWN_WITHIN_S = 5.0
 
 
@@ -47,8 +48,9 @@ class TopicState:
         yield f"partitions {self.partitions}, replicas {self.replication}"
         yield f"message.timestamp.type {self.timestamp_type}"
         yield f"cleanup.policy {self.cleanup_policy}"
-        kept = timedelta(milliseconds=self.retention_ms)
-        kept_for = "for ever" if self.retention_ms < 0 else str(kept)
+        kept_for = "for ever"
+        if 0 <= self.retention_ms <= _LONGEST_MS:
+            kept_for = str(timedelta(milliseconds=self.retention_ms))
         yield f"retention.ms {self.retention_ms} ({kept_for})"
         if self.retention_bytes >= 0:
             yield f"retention.bytes {self.retention_bytes} a partition"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ingest.conditions.known_tables import TableOption
+from ingest.conditions.table_choice import TableOption
 from ingest.files.file_form import FrozenOptions
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf
 
-from ingest.conditions.known_tables import ChoiceOption
+from ingest.conditions.table_choice import ChoiceOption
 from ingest.decimals import plain_decimal
 from ingest.files.file_form import FrozenOptions, read_by
 from ingest.records.leave_out import Condition

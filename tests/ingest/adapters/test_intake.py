@@ -219,6 +219,18 @@ def test_a_trade_of_another_venue_that_comes_late_hides_none_after_it() -> None:
     assert max(logged, key=lambda trade: trade.version).price == "3"
 
 
+def test_a_time_far_ahead_spoils_no_order_behind_it() -> None:
+    """The job refuses that trade; those after it are in order as before."""
+    intake = Intake("XKRX", Numbering.CUMULATIVE, {"A": ISIN}, Refusals())
+    trades = [
+        traded(number=number, price=f"{number}", time_us=NOW_US + ahead_s * 10**6)
+        for number, ahead_s in ((100, 0), (101, 3_600), (200, 1), (150, 1))
+    ]
+    entries, _ = intake.read(Played(*trades), "", NOW_US)
+    logged = [Trade.from_wire(payload) for _, payload in entries]
+    assert max(logged[2:], key=lambda trade: trade.version).price == "150"
+
+
 def test_what_a_frame_says_of_the_day_is_news_once(intake: Intake) -> None:
     days = [
         InstrumentDay("A", "70.5"),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ingest.conditions.known_tables import TABLES, TableChoice, find_table, updates_of
+from ingest.conditions.known_tables import TABLES, find_table, updates_of
 from ingest.conditions.rule_table import BadTable
 from ingest.conditions.sale_rules import Sale, SaleRules
 from ingest.trade import Trade
@@ -179,27 +179,3 @@ def test_a_user_s_table_is_read_and_its_fault_told(tmp_path: Path) -> None:
         bad.write_bytes(content)
         with pytest.raises(BadTable, match=f"{len(content)}.csv: {rule}"):
             find_table(str(bad))
-
-
-@pytest.mark.parametrize(
-    ("text", "fields"),
-    [
-        ("krx", ("conditions", "tape", "exchange", False)),
-        ("krx:c", ("c", "tape", "exchange", False)),
-        ("us_equities: c : z", ("c", "z", "exchange", False)),
-        ("us_equities:c::x", ("c", "tape", "x", True)),
-    ],
-)
-def test_names_that_are_left_out_are_the_usual_ones(
-    text: str, fields: tuple[str, str, str, bool]
-) -> None:
-    choice = TableChoice.parse(text)
-    assert (choice.codes, choice.tape, choice.market, choice.names_market) == fields
-    assert choice.table.name == text.partition(":")[0]
-    assert str(choice) == text
-
-
-@pytest.mark.parametrize("text", ["", ":c", "krx:a:b:c:d"])
-def test_another_form_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="must be a table and the fields of codes"):
-        TableChoice.parse(text)

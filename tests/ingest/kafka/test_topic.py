@@ -54,6 +54,8 @@ def test_what_is_kept_for_ever_or_by_size_is_described_as_such() -> None:
     assert "retention.ms -1 (for ever)" in lines
     assert "retention.bytes 5000 a partition" in lines
     assert list(replace(GOOD, retention_ms=-1).warnings()) == []
+    lines = list(replace(GOOD, retention_ms=2**63 - 1).lines())
+    assert "retention.ms 9223372036854775807 (for ever)" in lines
 
 
 @pytest.mark.parametrize(
