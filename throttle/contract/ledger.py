@@ -99,14 +99,20 @@ class Books:
 
     @classmethod
     def decode(cls, values: Mapping[str, Any]) -> "Books":
-        """Decode the object a batch's entry holds per partition."""
-        decoded: dict[str, Any] = {name: int(values[name]) for name in COUNTS}
+        """Decode the object a batch's entry holds per partition.
+
+        A job of a version before does not know what was added since: that is 0.
+        Raises KeyError if they do not say what was read.
+        """
+        counts = {**dict.fromkeys(COUNTS, 0), "read": values["read"], **values}
+        decoded: dict[str, Any] = {name: int(counts[name]) for name in COUNTS}
         for name in BY_NAME:
             # Lua writes an empty table as a list or an object, as it likes.
-            pairs = dict(values[name]).items()
+            pairs = dict(values.get(name, ())).items()
             decoded[name] = {key: int(count) for key, count in pairs}
         for name in AMOUNTS:
-            decoded[name] = {key: units(text) for key, text in values[name].items()}
+            pairs = dict(values.get(name, ())).items()
+            decoded[name] = {key: units(text) for key, text in pairs}
         return cls(**decoded)
 
     def to_object(self) -> dict[str, Any]:

@@ -168,7 +168,7 @@ def assemble(
     is_trade = pc.invert(pc.starts_with(table["key"], REFUSED_PREFIX))
     trades = table.filter(is_trade)
     not_last, others = _split_not_last(table.filter(pc.invert(is_trade)), instruments)
-    if ABANDONED_KEY in others["key"].to_pylist():
+    if pc.any(pc.equal(others["key"], ABANDONED_KEY)).as_py():
         raise Abandoned("the job has lost or given back its lease")
     start, end, read_ms = _cuts(others)
     windows = {
@@ -214,6 +214,8 @@ def _split_not_last(
     ``key`` of the former becomes their ISIN, and ``place`` that of their instrument.
     """
     are_not_last = pc.starts_with(rows["key"], NOT_LAST_PREFIX)
+    if not pc.any(are_not_last).as_py():
+        return rows.slice(0, 0), rows
     trades, others = rows.filter(are_not_last), rows.filter(pc.invert(are_not_last))
     isins = pc.utf8_slice_codeunits(trades["key"], len(NOT_LAST_PREFIX))
     trades = with_columns(trades, {"key": isins})
@@ -249,8 +251,8 @@ def _are_instruments(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
-    rows = records(others, ("key", "latest.payload"))
-    made = [decode_cuts(payload) for key, payload in rows if key == CUT_KEY]
+    cuts = others.filter(pc.equal(others["key"], CUT_KEY))["latest.payload"]
+    made = [decode_cuts(payload) for payload in cuts.to_pylist()]
     if not made:
         raise ValueError("a batch has a cut row of each task, this one has none")
     start, end = join_cuts((start, end) for start, end, _ in made)

@@ -258,6 +258,13 @@ def _rows_of(
     ones it is the last. Its row stands for all of them. Of the trades that are refused
     the first one's letter holds the entry's bytes; the others are counted.
     """
+    one = held[0] if len(held) == 1 else None
+    if isinstance(one, Trade) and one.takes_back is None and one.updates.last:
+        # Nearly all of them.
+        trade = series.labelled(one) if series.is_any else one
+        for isin in series.keys_of(trade) if series.is_any else (trade.isin,):
+            yield _row(isin, trade, position, [trade])
+        return
     trades: dict[str, list[Trade]] = {}
     not_last: dict[str, list[Trade]] = {}
     has_letter = False

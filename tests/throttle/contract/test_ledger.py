@@ -207,6 +207,12 @@ def test_an_empty_list_of_refusals_is_no_refusals() -> None:
     assert BatchEntry.decode(b"1-0", fields).total == Books()
 
 
+def test_books_of_a_version_before_lack_what_was_added_since() -> None:
+    """While versions change, a new gateway reads what an old job wrote."""
+    fields = batch_fields(books='[{"read":2,"published":2,"refused":{}}]')
+    assert BatchEntry.decode(b"1-0", fields).total == Books(2, published=2)
+
+
 @pytest.mark.parametrize(
     "broken", [{"start": None}, {"books": "[{}]"}, {"books": "[7]"}, {"end": "[]"}]
 )
