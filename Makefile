@@ -58,8 +58,8 @@ test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-
 	$(BIN)/pytest -n 4 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or container or slow)" $(ARGS)
 
 test-all: $(VENV)/.dev $(VENV)/.prepared ## Run all tests but those of test-deploy; what a machine lacks is left out and named
-	$(call all-of,2,e2e and spark)
-	$(call all-of,3,not (container or (e2e and spark)))
+	@failed=0; { $(call all-of,2,e2e and spark); } || failed=1; \
+	{ $(call all-of,3,not (container or (e2e and spark))); } && exit $$failed
 
 # Chromium gives up what it is loading whenever a container starts or ends, even from
 # loopback: these tests run beside no other.

@@ -14,6 +14,7 @@ import selectors
 import socket
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
@@ -49,16 +50,29 @@ def main() -> None:
         windows=(10, "of each case"),
         groups=(0, "of o and a, as well: windows with figures of so many groups"),
     )
+    rows: list[Row] = []
+    idle: list[Row] = []
+    try:
+        run_cases(arguments, rows, idle)
+    finally:
+        # Also what was measured before a client missed a window.
+        title = "ms from the publish; the last client: median and worst window"
+        print_rows(title, rows)
+        if idle:
+            print_rows("Idle clients; the longest collections of the gateway, ms", idle)
+        print(f"\nMachine: {describe_machine()}")
+
+
+def run_cases(arguments: Namespace, rows: list[Row], idle: list[Row]) -> None:
+    """Measure case after case; add to the rows what became of each."""
     counts = [int(count) for count in arguments.clients.split(",")]
     cases, windows = set(arguments.cases), arguments.windows
     traded = Random(1).sample(INSTRUMENTS, 900)
-    rows: list[Row] = []
-    idle: list[Row] = []
-    storm = ""
     for count in counts if cases & {"a", "c", "o"} else []:
         frame_kb: list[float] = []
         with started() as bench:
-            idle.append(connect_idle(bench, count))
+            idle_row = connect_idle(bench, count)
+            idle += [idle_row] if "c" in cases else []
             both = {"o": traded, "a": INSTRUMENTS}
             for number, case in enumerate(sorted(cases & both.keys(), reverse=True)):
                 if number:
@@ -108,14 +122,7 @@ def main() -> None:
             rows.append(measure(bench, name, INSTRUMENTS, windows))
     if "d" in cases:
         with started() as bench:
-            storm = measure_storm(bench, STORM)
-    title = "ms from the publish; the last client: median and worst window"
-    print_rows(title, rows)
-    if "c" in cases:
-        print_rows("Idle clients; the longest collections of the gateway, ms", idle)
-    if storm:
-        print(f"\n{storm}")
-    print(f"\nMachine: {describe_machine()}")
+            print(f"{measure_storm(bench, STORM)}\n")
 
 
 def polling_members() -> list[Member]:

@@ -276,9 +276,11 @@ class Turn:
         is_over = Event()
         asker = Thread(target=self._ask, args=(bench, is_over))
         asker.start()
-        bench.add_windows(self.stretch, INSTRUMENTS, windows)
-        is_over.set()
-        asker.join()
+        try:
+            bench.add_windows(self.stretch, INSTRUMENTS, windows)
+        finally:
+            is_over.set()
+            asker.join()
 
     def _ask(self, bench: Bench, is_over: Event) -> None:
         isin = WITH_BARS[0]

@@ -84,6 +84,8 @@ def child(
             yield process
         finally:
             process.send_signal(ends_by)
+            # After a Ctrl-C the end of the block does not wait.
+            process.wait()
 
 
 @contextmanager
@@ -95,6 +97,8 @@ def spawned(
     ours, theirs = spawn.Pipe()
     process = spawn.Process(target=target, args=(theirs, *arguments))
     process.start()
+    # Or who waits for one that has died would wait for ever.
+    theirs.close()
     try:
         yield ours, process
     finally:

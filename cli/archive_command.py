@@ -55,11 +55,11 @@ def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
     from archive.archive_process import open_counts
     from archive.contract.segment import day_of
 
-    counts = open_counts(settings)
     windows: Counter[str] = Counter()
     pieces: Counter[str] = Counter()
     bars: Counter[str] = Counter()
     try:
+        counts = open_counts(settings)
         # First: what is damaged is a gap from then on.
         damage = counts.damage()
         for segment in counts.segments():

@@ -75,13 +75,13 @@ def _waiting(settings: ThrottleSettings) -> list[str]:
 
     What waits there is in no book yet, and the books balance without it.
     """
-    if (topic := settings.topic()) is None:
-        return []
-    # Loaded where it is needed only.
-    from ingest.kafka.ends import KafkaEnds
-
-    ends = KafkaEnds(topic)
     try:
+        if (topic := settings.topic()) is None:
+            return []
+        # Loaded where it is needed only.
+        from ingest.kafka.ends import KafkaEnds
+
+        ends = KafkaEnds(topic)
         _, before = ends.look()
         if not any(end.waiting for end in before.values()):
             return []

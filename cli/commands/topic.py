@@ -20,10 +20,10 @@ def topic(settings: IngestSettings, plan: TopicPlan) -> None:
     from ingest.tradelog.contract import LogAway, LogUnusable
 
     settings = settings.model_copy(update={"trade_log": "kafka"})
-    place = settings.topic()
-    if place is None:
-        return
     with failing_on(LogUnusable):
+        place = settings.topic()
+        if place is None:
+            return
         try:
             was_made = create_topic(place, settings.partitions, plan)
             state = look_at(place)
