@@ -7,6 +7,7 @@ tag of the plain one as a weak one (RFC 9110, 8.8.1): who has either has the oth
 import asyncio
 import gzip
 import re
+from collections.abc import Hashable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,8 +18,8 @@ MIN_BYTES = 1_024
 MAX_KEPT_BYTES = 2_097_152
 """A body that is longer than this is compressed anew for whoever asks."""
 
-MOST_KEPT = 32
-"""This many compressed bodies are kept."""
+KEPT_BYTES = 33_554_432
+"""Compressed bodies are kept of so many plain bytes; the pages' files have 1 MB."""
 
 LEVEL = 4
 
@@ -26,12 +27,43 @@ _TYPES = re.compile(r"text/(?!event-stream)|image/svg|application/([a-z]+\+)?jso
 _NONE = re.compile(r"q=0(\.0{0,3})?", re.ASCII)
 
 
+class KeptBodies:
+    """Bodies by a name, compressed or about to be; what nobody asked for longest goes.
+
+    ``most_bytes`` bounds what they were before they were compressed.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._tasks: dict[Hashable, tuple[asyncio.Task[bytes], int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def get(self, name: Hashable) -> asyncio.Task[bytes] | None:
+        """Return a body that is kept; it was asked for last from now on."""
+        kept = self._tasks.pop(name, None)
+        if kept is None:
+            return None
+        self._tasks[name] = kept
+        return kept[0]
+
+    def put(self, name: Hashable, task: asyncio.Task[bytes], size: int) -> None:
+        """Keep a body that is not kept yet, of so many bytes."""
+        self._tasks[name] = task, size
+        self._bytes += size
+        while self._bytes > self._most_bytes:
+            _, gone = self._tasks.pop(next(iter(self._tasks)))
+            self._bytes -= gone
+
+
 class Compression:
     """Compresses bodies in a thread: the event loop goes on meanwhile."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._kept: dict[tuple[str, str], asyncio.Task[bytes]] = {}
+        self._kept = KeptBodies(KEPT_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, and its answer compressed if that serves."""
@@ -79,15 +111,12 @@ class Compression:
         await send({"type": "http.response.body", "body": body})
 
     async def _compress(self, name: tuple[str, str | None], body: bytes) -> bytes:
-        path, etag = name
-        if etag is None or len(body) > MAX_KEPT_BYTES:
+        if name[1] is None or len(body) > MAX_KEPT_BYTES:
             return await asyncio.to_thread(_gzip, body)
-        task = self._kept.pop((path, etag), None)
+        task = self._kept.get(name)
         if task is None:
             task = asyncio.create_task(asyncio.to_thread(_gzip, body))
-        self._kept[path, etag] = task
-        if len(self._kept) > MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
+            self._kept.put(name, task, len(body))
         # One that stops waiting must not spoil it for the others.
         return await asyncio.shield(task)
 

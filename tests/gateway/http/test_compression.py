@@ -1,10 +1,12 @@
 """Answers as gzip, for clients that take it."""
 
+import asyncio
 import gzip
 
 import pytest
 
-from gateway.http.compression import takes_gzip
+from gateway.app import STATIC
+from gateway.http.compression import KEPT_BYTES, KeptBodies, takes_gzip
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins, make_row
 from tests.gateway.servers import Gateway
@@ -22,6 +24,25 @@ def test_who_takes_gzip() -> None:
         ("identity", False),
     ]:
         assert takes_gzip(header) is takes
+
+
+async def test_bodies_are_kept_within_a_bound() -> None:
+    """Whatever nobody has asked for the longest makes room."""
+    kept = KeptBodies(10)
+    tasks = [asyncio.create_task(asyncio.sleep(0, b"")) for _ in range(4)]
+    for number, size in enumerate((4, 4)):
+        kept.put(number, tasks[number], size)
+    assert kept.get(0) is tasks[0]
+    kept.put(2, tasks[2], 4)
+    assert [kept.get(number) for number in range(3)] == [tasks[0], None, tasks[2]]
+    kept.put(3, tasks[3], 10)
+    assert (len(kept), kept.get(3)) == (1, tasks[3])
+
+
+def test_the_files_of_all_pages_are_compressed_once() -> None:
+    """A page asks for eighty of them each time it is opened."""
+    files = sum(path.stat().st_size for path in STATIC.rglob("*") if path.is_file())
+    assert files < KEPT_BYTES / 8
 
 
 @pytest.mark.redis
