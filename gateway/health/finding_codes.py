@@ -200,6 +200,8 @@ CONSEQUENCES: dict[str, frozenset[str]] = {
             *("starting", "start_fails"),
             *("archive_behind", "analytics_dead", "analytics_behind"),
             *("archive_away", "memory_short"),
+            # They are of windows that came before.
+            *("publish_late", "fanout_late"),
         }
     ),
     "unreadable": frozenset({"feed_stale", "ledger_off"}),

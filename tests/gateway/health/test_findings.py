@@ -418,6 +418,10 @@ def test_three_late_windows_in_a_row_are_told(
     once = diagnose(WELL, make_pipeline(), (), [*make_timings(3)[:2], late[2]])
     assert once.findings == []
     assert [f.since_ms for f in all_late.findings] == [late[0].window] * len(codes)
+    # Where no window comes, those that came before are nobody's fault any more.
+    away = make_problem("Redis: Connection refused", is_redis_down=True)
+    found = diagnose(WELL, away, (Reason("redis_down", "why", SINCE_MS),), late)
+    assert [finding.code for finding in found.findings] == ["redis_down"]
 
 
 def test_a_few_stuck_clients_are_nothing_unusual() -> None:

@@ -39,6 +39,7 @@ def test_a_java_that_does_not_start_is_told_in_its_own_words(
     with pytest.raises(NoSpark, match=r"Java did not start: there is no room$"):
         create_session(ThrottleSettings(), Java(home), scratch)
     # Fewer, if what a test before this one left was closed meanwhile.
+    gc.collect()
     assert len(os.listdir("/proc/self/fd")) <= len(before)
 
 
