@@ -50,7 +50,8 @@ def days_after(
 
     With them comes the text of each row that starts a day, or changes its open. A row
     of a day before, which a job that is behind may still publish, belongs to the day
-    that has begun.
+    that has begun. A day begins with a trade: a row without one, which only takes back,
+    leaves the day before the newest, and an instrument without a day has none.
     """
     days: dict[str, DaySoFar] = {}
     starting: dict[Place, bytes] = {}
@@ -58,6 +59,8 @@ def days_after(
     for isin, day in known.items():
         placed = ((window.end_ms, window.rows.get(isin)) for window in batch.windows)
         for end_ms, row in ((end_ms, one[1]) for end_ms, one in placed if one):
+            if not row.row_sums.trades:
+                continue
             start_ms, before = begins.of(isin, end_ms), day
             day = _with_row(day, start_ms, row.row_sums, firsts.get((end_ms, isin)))
             if before is None or _opening(before) != _opening(day):

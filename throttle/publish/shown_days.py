@@ -120,7 +120,7 @@ class ShownDays:
         others, starting = days_after(batch, days, self._begins)
         starting |= of_rows
         if taken is not None:
-            theirs = {isin: others[isin] for isin in taken.restated}
+            theirs = {i: others[i] for i in taken.restated if i in others}
             for isin, day in taken.days_without(theirs).items():
                 others[isin], starting[end_ms, isin] = day, STARTS + day.text()
         columns = pa.concat_tables([going_on, begun]).combine_chunks()

@@ -48,6 +48,24 @@ def test_one_that_is_the_only_one_stays_shown(redis_url: str) -> None:
         assert day.endswith(b",0,0,0,,,")
 
 
+def test_a_day_is_begun_by_trades_alone(redis_url: str) -> None:
+    """What is taken back after midnight leaves the day before, which stays the newest."""
+    midnight_ms = 15 * HOUR_MS
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "70", at_ms=100, seq=1)
+        driver.trade(A, "99", at_ms=200, seq=2)
+        driver.turn_clock(W)
+        driver.cancel(A, 2, at_ms=midnight_ms + 100)
+        driver.turn_clock(midnight_ms + W)
+        before = START_MS + midnight_ms - 24 * HOUR_MS
+        day = driver.updates()[-1].rows[A].day
+        assert day == b"!%d,1,1,70,70,70,70" % before
+        driver.trade(A, "71", at_ms=midnight_ms + W, seq=3)
+        driver.turn_clock(midnight_ms + 2 * W)
+        begun = START_MS + midnight_ms
+        assert driver.updates()[-1].rows[A].day == b"!%d,1,1,71,71,71,71" % begun
+
+
 def test_one_that_the_log_has_twice_is_taken_back_twice(redis_url: str) -> None:
     """As after a feed's second attempt, however far apart the two are."""
     with ThrottleDriver(redis_url=redis_url) as driver:
