@@ -116,7 +116,7 @@ class Candidate:
             check()
             got = self._ask_log(lambda: self._ask(reader))
             if isinstance(got, LeaseGrant):
-                self._publisher = self._create_publisher(got.term, info)
+                self._publisher = self._create_publisher(got, info)
                 self._taken.set()
                 return got, held_by is not None
             if held_by is None and self._settings.standby:
@@ -154,21 +154,16 @@ class Candidate:
     def _ask_log(self, call: Callable[[], T]) -> T:
         return until_done(call, self._stop, self._log_outage)
 
-    def _create_publisher(self, term: int, info: LogInfo) -> Publisher:
-        standing = TakingBack(entry_rules(source_options(self._settings, info)))
+    def _create_publisher(self, grant: LeaseGrant, info: LogInfo) -> Publisher:
+        rules = entry_rules(source_options(self._settings, info))
+        standing = TakingBack(rules._replace(since=grant.since))
         options = PublishOptions.of(self._settings)
-        return Publisher(self._client, self._keys, options, term, standing)
+        return Publisher(self._client, self._keys, options, grant.term, standing)
 
     def _ask(self, reader: LogReader) -> LeaseGrant | LeaseHeld:
-        first = self._first_cut(reader)
-        return self.lease.acquire(reader.info.log_id, first, self._is_rolled_back)
-
-    def _first_cut(self, reader: LogReader) -> Cut:
-        clock_ms, window_ms = reader.clock_ms(), self._settings.window_ms
-        if self._settings.start == "earliest" or self._is_rolled_back:
-            return origin(reader.head(), clock_ms, window_ms)
-        end_ms = clock_ms // window_ms * window_ms
-        return newest_cut(reader.tail(end_ms), end_ms)
+        is_rolled_back = self._is_rolled_back
+        first = first_cut(reader, self._settings, is_rolled_back=is_rolled_back)
+        return self.lease.acquire(reader.info.log_id, first, is_rolled_back)
 
     def _check_log(self, info: LogInfo) -> None:
         """Refuse a log that is not the one this job has read.
@@ -240,3 +235,18 @@ class Candidate:
         if self._stop.is_set():
             raise Stopped("told to stop while waiting for the lease")
         time.sleep(_ASK_AGAIN_S)
+
+
+def first_cut(
+    reader: LogReader, settings: ThrottleSettings, *, is_rolled_back: bool
+) -> Cut:
+    """Return the cut from which a job starts that has never published from a log.
+
+    One that lost its stream leaves nothing out, whatever its settings say. Raises what
+    reading the log raises.
+    """
+    clock_ms, window_ms = reader.clock_ms(), settings.window_ms
+    if settings.start == "earliest" or is_rolled_back:
+        return origin(reader.head(), clock_ms, window_ms)
+    end_ms = clock_ms // window_ms * window_ms
+    return newest_cut(reader.tail(end_ms), end_ms)

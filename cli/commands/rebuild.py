@@ -60,13 +60,14 @@ def rebuild(
         source, window_ms = past.log_read_by(name), history.window_ms()
         if window_ms is None:
             fail(f"job {name}: nothing has been published yet")
-        decoder = find_decoder(settings.decoder)
+        decoder, ledger = find_decoder(settings.decoder), history.ledger(name)
         rule = WindowRule(
             window_ms,
             settings.max_ahead_ms,
             decoder,
             settings.max_entry_bytes,
             find_series(settings.series, settings.sessions),
+            None if ledger is None else ledger.since,
         )
         batches, when = history.batches(name), source.append_ms
         first_ms = window_end("from", first, batches, rule, when) or 0

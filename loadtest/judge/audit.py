@@ -48,7 +48,8 @@ def audit(deployment: Deployment, follower: Follower, until: Ledger) -> Audited:
     ``follower`` has to have every window up to there.
     """
     ingest = deployment.ingest
-    rule = WindowRule(deployment.window_ms, deployment.max_ahead_ms)
+    ahead_ms, since = deployment.max_ahead_ms, until.since
+    rule = WindowRule(deployment.window_ms, ahead_ms, since=since)
     follower.wait_for_batch(until.upto.end_ms, _BATCHES_WITHIN_S)
     try:
         topic = ingest.topic()

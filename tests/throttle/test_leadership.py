@@ -174,6 +174,7 @@ def test_only_a_job_that_never_ran_starts_with_what_comes(
     starter.lease.release(grant.term)
     again, _ = Starter(client, start="latest").take()
     assert again.cut == grant.cut == Cut(10 * W, (0, 0), (0, 0))
+    assert again.since == grant.since == grant.cut
 
 
 def test_a_job_that_lost_its_stream_leaves_nothing_out(client: redis.Redis) -> None:

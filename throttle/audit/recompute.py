@@ -67,13 +67,21 @@ def entries_of(partition: int, chunk: Chunk) -> Iterator[Entry]:
 
 @dataclass(frozen=True, slots=True)
 class WindowRule:
-    """What decides a window's content besides its entries."""
+    """What decides a window's content besides its entries.
+
+    Entries take back what is behind the cut ``since``, where the job's books begin.
+    """
 
     window_ms: int
     max_ahead_ms: int
     decoder: Decoder | None = None
     max_bytes: int = MAX_ENTRY_BYTES
     series: SeriesRules = NO_SERIES
+    since: cut.Cut | None = None
+
+    def first_of(self, partition: int) -> int:
+        """Return the last position of a partition that no entry takes back."""
+        return cut.NOWHERE if self.since is None else self.since.position(partition)
 
     def window_of(self, append_ms: int, start_ms: int, end_ms: int) -> int:
         """Return the end of the window an entry between two cuts belongs to."""

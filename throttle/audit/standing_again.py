@@ -13,7 +13,6 @@ from typing import NamedTuple
 from ingest.trade import Trade
 from ingest.tradelog.contract import Ranges
 from throttle.audit.recompute import ComputedRow, Entry, Order, WindowRule
-from throttle.contract.cut import NOWHERE
 from throttle.contract.ledger import BatchEntry
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import (
@@ -163,15 +162,15 @@ class StandingLog:
     ) -> TakenAgain:
         """Return what a batch takes back; ``computed`` are its last window's rows."""
         end = {p: batch.end.position(p) for p in batch.end.partitions}
-        series = self._rule.series
+        series, first = self._rule.series, self._rule.first_of
         if self._followed is None:
             self._followed = {isin: _Standing(series) for isin in self._taken_at_all()}
         if new := set(isins) - self._followed.keys():
             self._followed |= {isin: _Standing(series) for isin in new}
-            before = {p: (NOWHERE, upto) for p, upto in self._upto.items()}
+            before = {p: (first(p), upto) for p, upto in self._upto.items()}
             self._add(before, new, batch)
         followed = self._followed
-        after = {p: (self._upto.get(p, NOWHERE), upto) for p, upto in end.items()}
+        after = {p: (self._upto.get(p, first(p)), upto) for p, upto in end.items()}
         self._upto |= end
         found = self._add(after, followed.keys(), batch)
         of_batch = {isin: followed[isin] for isin in found & set(isins)}
@@ -189,7 +188,7 @@ class StandingLog:
         ends = (batch.end for batch in self._batches)
         places = ((p, end.position(p)) for end in ends for p in end.partitions)
         # The newest one comes last.
-        whole = {p: (NOWHERE, upto) for p, upto in sorted(places)}
+        whole = {p: (self._rule.first_of(p), upto) for p, upto in sorted(places)}
         return isins_taken_back(self._between(whole), self._rule)
 
     def _add(self, ranges: Ranges, isins: Set[str], batch: BatchEntry) -> set[str]:

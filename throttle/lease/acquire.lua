@@ -8,7 +8,7 @@
 -- Each holder gets a term of its own, greater than any before; publisher.lua refuses all
 -- others. The published stream and the job's books begin anew where their ground is
 -- gone: the stream when Redis lost it, the books when the log is another one.
--- Returns {term, cut, epoch}, or {0, holder}.
+-- Returns {term, cut, epoch, cut since which the books are kept}, or {0, holder}.
 local meta, lease, last, windows, ledger, batches, groups, days = unpack(KEYS)
 local job, owner, ttl, log_id, first_cut, server, new_epoch, rolled_back, form =
   unpack(ARGV)
@@ -48,4 +48,4 @@ local term = math.max(
   now[1] * 1000000 + now[2])
 redis.call('HSET', meta, 'term:' .. job, string.format('%.0f', term), 'form', form)
 redis.call('SET', lease, string.format('%.0f %s', term, owner), 'PX', ttl)
-return {term, cut, epoch}
+return {term, cut, epoch, redis.call('HGET', ledger, 'since')}

@@ -32,11 +32,15 @@ class Fenced(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class LeaseGrant:
-    """A lease that was given: under which term, and from which cut to go on."""
+    """A lease that was given: under which term, and from which cut to go on.
+
+    The job's books begin at the cut ``since``: what is before it was never counted.
+    """
 
     term: int
     cut: Cut
     epoch: str
+    since: Cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,9 @@ class Lease:
         )
         if not reply[0]:
             return LeaseHeld(owner_of(reply[1]))
-        term, cut, epoch = reply
-        return LeaseGrant(term, Cut.from_offset(orjson.loads(cut)), epoch.decode())
+        term, cut, epoch, since = reply
+        go_on, begun = (Cut.from_offset(orjson.loads(one)) for one in (cut, since))
+        return LeaseGrant(term, go_on, epoch.decode(), begun)
 
     def holder(self) -> str | None:
         """Return who holds the lease now, None if nobody does."""

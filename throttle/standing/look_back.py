@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ingest.series import instrument_of
 from ingest.tradelog.contract import Chunk, Ranges
-from throttle.contract.cut import Cut
+from throttle.contract.cut import NOWHERE, Cut
 from throttle.standing.searched_log import EVERYTHING, PastLog, SearchedLog, Wanted
 from throttle.standing.settled import LoggedTrade, Settled, settle
 from throttle.window.checked_rows import trade_rows
@@ -33,7 +33,8 @@ class EntryRules(NamedTuple):
     """How a log is opened, and its entries are checked, as the job's settings say it.
 
     An instrument ``is_scattered`` if it may be in any partition of the log. Entries are
-    those of instruments; which of them a series has follows from its key.
+    those of instruments; which of them a series has follows from its key. What is not
+    behind the cut ``since`` was never counted, and is not looked at.
     """
 
     open_log: Callable[[], PastLog]
@@ -43,6 +44,7 @@ class EntryRules(NamedTuple):
     decoder: str
     is_scattered: bool
     series: SeriesRules = NO_SERIES
+    since: Cut | None = None
 
     def searched_log(self, most_bytes: int = 0) -> SearchedLog:
         """Return the log as it is searched, with so many bytes of it kept."""
@@ -59,6 +61,10 @@ class EntryRules(NamedTuple):
 
         return SearchedLog(self.open_log, check, most_bytes)
 
+    def first_of(self, partition: int) -> int:
+        """Return the last position of a partition that is not looked at."""
+        return NOWHERE if self.since is None else self.since.position(partition)
+
     def partitions_of(self, named: Collection[int], cut: Cut) -> Collection[int]:
         """Return where trades of an instrument may be, of which entries are in some.
 
@@ -70,8 +76,8 @@ class EntryRules(NamedTuple):
 class LookBack:
     """What the log holds of some ``isins`` before the cut ``end``, back to ``from_ms``.
 
-    ``is_whole`` says that the log holds nothing older. So many entries may be read yet
-    as are ``left``. Of what a step back did not want, it holds only what is newer.
+    ``is_whole`` says that there is nothing older to look at. So many entries may be
+    read yet as are ``left``. Of what a step back did not want, it holds only what is newer.
     """
 
     def __init__(
@@ -161,9 +167,12 @@ class LookBack:
         from_ms -= from_ms % self._span_ms
         oldest_ms = self._log.oldest_ms()
         is_last = oldest_ms is None or from_ms <= oldest_ms
-        after = dict.fromkeys(self._upto, -1)
+        first = {p: self.rules.first_of(p) for p in self._upto}
+        after = first
         if not is_last:
-            after |= self._log.positions_at(from_ms, self._upto)
+            at = self._log.positions_at(from_ms, self._upto)
+            after = {p: max(at[p], first[p]) for p in first}
+            is_last = after == first
         if not self._read({p: (after[p], upto) for p, upto in self._upto.items()}):
             self._span_ms = max(self._span_ms // _TIMES_FURTHER, 1)
             return False

@@ -51,9 +51,10 @@ from ingest.trade import Trade
 from ingest.tradelog.contract import partition_of
 from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import open_log
-from throttle.contract.cut import Cut, origin, wait_ms
+from throttle.contract.cut import Cut, wait_ms
 from throttle.contract.ledger import Ledger
 from throttle.contract.snapshot import Row, WindowSnapshot
+from throttle.leadership import first_cut
 from throttle.lease.lease import Lease, LeaseGrant
 from throttle.publish.publisher import Publisher, PublishOptions
 from throttle.settings import ThrottleSettings
@@ -298,7 +299,7 @@ class ThrottleDriver(TradesByHand):
         self._stop_query()
         settings, client, keys = self._settings, self._client, self._keys
         self._lease = lease = Lease(client, keys, settings.job, 60_000)
-        first = origin(self._log.head(), self._log.clock_ms(), settings.window_ms)
+        first = first_cut(self._log, settings, is_rolled_back=False)
         got = lease.acquire(self._info.log_id, first)
         if not isinstance(got, LeaseGrant):
             raise RuntimeError(f"the lease is held by {got.by}")
@@ -307,7 +308,7 @@ class ThrottleDriver(TradesByHand):
         self._source = source_options(
             settings, self._info, lease.owner, manual_clock=True
         )
-        standing = TakingBack(entry_rules(self._source))
+        standing = TakingBack(entry_rules(self._source)._replace(since=got.since))
         self._publisher = Publisher(client, keys, options, got.term, standing)
         self._instruments = self._newest_instruments()
         if self._spark is not None:

@@ -49,7 +49,7 @@ def test_one_that_is_the_only_one_stays_shown(redis_url: str) -> None:
 
 
 def test_a_day_is_begun_by_trades_alone(redis_url: str) -> None:
-    """What is taken back after midnight leaves the day before, which stays the newest."""
+    """What is taken back after midnight leaves the day before, which is shown on."""
     midnight_ms = 15 * HOUR_MS
     with ThrottleDriver(redis_url=redis_url) as driver:
         driver.trade(A, "70", at_ms=100, seq=1)
@@ -105,6 +105,23 @@ def test_a_target_that_was_never_there(redis_url: str) -> None:
         assert (first.prices(), second.rows) == ({A: "70"}, {})
         assert driver.ledger().total.unknown_target == 3
         assert driver.ledger().total.skipped == {"cancel": 3}
+
+
+def test_what_a_job_began_behind_is_an_unknown_target(redis_url: str) -> None:
+    """It never counted the trade, in this run or in one before: its day has others."""
+    with ThrottleDriver(redis_url=redis_url) as before:
+        before.trade(A, "70", at_ms=100, seq=1)
+        before.trade(A, "99", at_ms=200, seq=2, size="9")
+    late = {"job": "late", "start": "latest", "start_ms": START_MS + W}
+    with ThrottleDriver(redis_url=redis_url, **late) as driver:
+        driver.trade(A, "72", at_ms=100, seq=3)
+        driver.turn_clock(W)
+        driver.restart_job()
+        driver.cancel(A, 2, at_ms=2_100)
+        driver.turn_clock(2 * W)
+        total = driver.ledger().total
+        assert (total.taken_back, total.unknown_target) == (0, 1)
+        assert driver.windows()[-1].rows == {}
 
 
 def test_one_of_long_ago(redis_url: str) -> None:

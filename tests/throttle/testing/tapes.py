@@ -111,11 +111,13 @@ def check_audit(
 ) -> None:
     """Check that windows computed again, and their books, are the published ones."""
     log, past = find_log(client, "tt"), PublishedHistory(client, "tt")
+    ledger = past.ledger("throttle")
     assert log is not None
+    assert ledger is not None
     verification = Verification(
         past.batches("throttle"),
         RedisLogEntries(client, "tt", log),
-        WindowRule(W, 5_000, series=series),
+        WindowRule(W, 5_000, series=series, since=ledger.since),
         table_at=InstrumentTables(RedisInstrumentStore(client, "tt")).at,
     )
     windows, before = past.windows(), past.versions_before()
