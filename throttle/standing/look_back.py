@@ -77,7 +77,8 @@ class LookBack:
     """What the log holds of some ``isins`` before the cut ``end``, back to ``from_ms``.
 
     ``is_whole`` says that there is nothing older to look at. So many entries may be
-    read yet as are ``left``. Of what a step back did not want, it holds only what is newer.
+    read yet as are ``left``. Of what a step back did not want, it holds only what is
+    newer.
     """
 
     def __init__(
@@ -140,17 +141,19 @@ class LookBack:
         self.entries[isin] += entries
         self.end = end
 
-    def advance(self, end: Cut) -> None:
-        """Read on up to a later cut. Raises what reading the log raises."""
-        before, self.end = self.end, end
-        left, self.left = self.left, inf
+    def advance(self, end: Cut, most: float) -> bool:
+        """Read on up to a later cut; False if that is more than so many entries.
+
+        It is of no use then. Raises what reading the log raises.
+        """
+        before, self.end, self.left = self.end, end, most
         try:
-            self._read({p: (before.position(p), end.position(p)) for p in self._upto})
+            return self._read(
+                {p: (before.position(p), end.position(p)) for p in self._upto}
+            )
         except BaseException:
             self.end = before
             raise
-        finally:
-            self.left = left
 
     def extend(self, wanted: Wanted | None = None) -> bool:
         """Read a step further back; False if there is no more, or enough was read.

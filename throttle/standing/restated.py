@@ -149,10 +149,12 @@ def day_without(
     return day._replace(sums=RowSums(day.sums.trades - len(gone), left)), may_differ
 
 
-def day_of_trades(isin: str, day: DaySoFar, look: LookBack, window_ms: int) -> DaySoFar:
+def day_of_trades(
+    isin: str, day: DaySoFar, look: LookBack, window_ms: int
+) -> DaySoFar | None:
     """Return a day with the range and the open of its trades that stand.
 
-    Raises what reading the log raises.
+    None if they are not all found. Raises what reading the log raises.
     """
     while True:
         standing = [
@@ -162,7 +164,7 @@ def day_of_trades(isin: str, day: DaySoFar, look: LookBack, window_ms: int) -> D
         ]
         if len(standing) >= day.sums.trades or not look.extend():
             break
-    return day if len(standing) != day.sums.trades else _of_trades(day, standing)
+    return None if len(standing) != day.sums.trades else _of_trades(day, standing)
 
 
 def _is_since(start_ms: int, one: LoggedTrade, window_ms: int) -> bool:

@@ -2,9 +2,12 @@
 
 from collections.abc import Collection, Mapping
 
+import structlog
+
 from ingest.series import instrument_of
 from throttle.contract.cut import Cut
 from throttle.contract.day_so_far import DaySoFar
+from throttle.standing import entry_budget
 from throttle.standing.entry_budget import EntryBudget
 from throttle.standing.look_back import EntryRules, LookBack
 from throttle.standing.restated import (
@@ -17,6 +20,8 @@ from throttle.standing.restated import (
 from throttle.standing.searched_log import MOST_BYTES, SearchedLog
 from throttle.window.batch import Batch
 
+log = structlog.get_logger()
+
 MOST_KEPT = 50_000
 """So many entries are kept, some 50 MB, of the instruments that were asked for last."""
 
@@ -24,7 +29,8 @@ MOST_KEPT = 50_000
 class KeptLooks:
     """Looks back at single instruments, each as far as was needed, and keeps them.
 
-    What came since the batch before is read once for all of them.
+    What came since the batch before is read once for all of them. If that is too much,
+    as after hours without a question, they are forgotten, and looked for backwards.
     """
 
     def __init__(self, rules: EntryRules, log: SearchedLog) -> None:
@@ -34,19 +40,24 @@ class KeptLooks:
         self._end: Cut | None = None
 
     def upto(
-        self, end: Cut, asked: Mapping[str, Collection[int]]
-    ) -> Mapping[str, LookBack]:
+        self, end: Cut, asked: Mapping[str, Collection[int]], most: float
+    ) -> tuple[Mapping[str, LookBack], float]:
         """Return what is known of those that are ``asked`` for, in some partitions.
 
+        So many entries are read at ``most``; with it comes how many may be read yet.
         Raises what reading the log raises.
         """
         self._forget(end)
         if self._end is not None and self._looks:
             partitions = {p for look in self._looks.values() for p in look.partitions}
-            cuts = self._end, end
+            cuts = self._end, self._end
             news = LookBack(self._rules, self._looks, *cuts, partitions, 0, self._log)
-            for isin, look in self._looks.items():
-                look.learn(isin, news.entries[isin], end)
+            if news.advance(end, most):
+                for isin, look in self._looks.items():
+                    look.learn(isin, news.entries[isin], end)
+            else:
+                self._looks.clear()
+            most = news.left
         self._end = end
         for isin, theirs in asked.items():
             known = self._looks.get(isin)
@@ -55,7 +66,7 @@ class KeptLooks:
             # The last ones are those that were asked for last.
             self._looks.pop(isin, None)
             self._looks[isin] = known
-        return {isin: self._looks[isin] for isin in asked}
+        return {isin: self._looks[isin] for isin in asked}, most
 
     def _forget(self, end: Cut) -> None:
         """Forget what is too much, and everything if a batch is of another history."""
@@ -98,12 +109,20 @@ class TakenFromBatch:
         taking_back = self.batch.taking_back
         isins = set(map(instrument_of, asked))
         theirs = {n: rules.partitions_of(taking_back[n], end) for n in sorted(isins)}
-        looks = self._kept.upto(end, theirs)
+        # What has come since the last question is read, whatever was read before.
+        most = max(self._look.left, entry_budget.LEAST_ENTRIES)
+        looks, most = self._kept.upto(end, theirs, most)
+        self._look.left = min(self._look.left, most)
+        unknown = 0
         for isin in asked:
             look = looks[instrument_of(isin)]
             look.left = self._look.left
-            left[isin] = day_of_trades(isin, left[isin], look, rules.window_ms)
+            day = day_of_trades(isin, left[isin], look, rules.window_ms)
             self._look.left = look.left
+            left[isin] = day or left[isin]
+            unknown += day is None
+        if unknown:
+            log.warning("prices of days with trades taken back stay", days=unknown)
         return left
 
 

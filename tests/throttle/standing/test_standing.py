@@ -172,6 +172,28 @@ def test_what_is_beyond_the_bound_is_an_unknown_target(
         assert driver.ledger().problems() == []
 
 
+def test_after_a_pause_no_more_is_read_than_may_be(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor what came since the days were asked for last: they stay as they are."""
+    monkeypatch.setattr(entry_budget, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(entry_budget, "LEAST_ENTRIES", 60)
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(A, "70", at_ms=0, seq=1)
+        driver.trade(A, "99", at_ms=10, seq=2)
+        driver.cancel(A, 2, at_ms=20)
+        driver.turn_clock(W)
+        for seq in range(3, 203):
+            driver.trade(A, "71", at_ms=90_000, seq=seq)
+        driver.turn_clock(90_000 + W)
+        driver.trade(A, "60", at_ms=90_000 + W, seq=300)
+        driver.cancel(A, 300, at_ms=90_010 + W)
+        driver.turn_clock(90_000 + 2 * W)
+        assert driver.ledger().total.taken_back == 2
+        # The price that was taken back is the day's lowest, as far as is known.
+        assert driver.updates()[-1].rows[A].day.endswith(b",201,14270,71,60,70")
+
+
 def test_a_name_that_is_written_with_escapes_is_found(redis_url: str) -> None:
     """The log is searched for the name as text before anything is read."""
     with ThrottleDriver(redis_url=redis_url) as driver:

@@ -18,6 +18,7 @@ from throttle.analytics.partials.partial_bars import ZERO
 from throttle.analytics.partials.partial_rule import PartialRule
 from throttle.analytics.partials.taken_back import placed_takings, table_of
 from throttle.contract.cut import Cut
+from throttle.standing import entry_budget
 from throttle.standing.entry_budget import EntryBudget
 from throttle.standing.look_back import EntryRules, LookBack
 
@@ -73,7 +74,6 @@ class StandingPrices:
     def _prices(self, counts: dict[Place, int], cut: Cut) -> dict[Place, Any]:
         """Return the prices of windows, by how many trades they count."""
         look = self._look_from({instrument_of(isin) for isin, _ in counts}, cut)
-        look.left = self._budget.take()
         while True:
             found = self._found(look, {isin for isin, _ in counts})
             windows = {place: found.get(place, (0, _NO_PRICES)) for place in counts}
@@ -83,16 +83,19 @@ class StandingPrices:
                 return prices
 
     def _look_from(self, isins: Collection[str], cut: Cut) -> LookBack:
-        """Return what is known of instruments up to a cut."""
-        look = self._look
+        """Return what is known of instruments up to a cut.
+
+        It begins anew where too much has come since, as after hours of silence.
+        """
+        look, most = self._look, self._budget.take()
         if look is not None and look.size > MOST_KEPT:
             look = None
         is_known = look is not None and look.is_of(isins, cut.partitions)
-        if look is not None and is_known and look.end.end_ms <= cut.end_ms:
-            look.advance(cut)
-        else:
-            instruments = {*isins, *(() if look is None else look.entries)}
-            look = LookBack(self._rules, instruments, cut, cut, cut.partitions, 0)
+        goes_on = look is not None and is_known and look.end.end_ms <= cut.end_ms
+        if look is None or not goes_on or not look.advance(cut, most):
+            left = most if look is None or not goes_on else entry_budget.LEAST_ENTRIES
+            instruments = {*isins, *(look.entries if look and not goes_on else ())}
+            look = LookBack(self._rules, instruments, cut, cut, cut.partitions, left)
         self._look = look
         return look
 
