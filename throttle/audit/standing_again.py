@@ -28,6 +28,8 @@ _MARKS = (b'"cancels"', b'"corrects"', b"\\u")
 
 _Newest = tuple[tuple[int, ...], Order, Entry, Trade]
 
+_Placed = tuple[tuple[int, int, int], Entry, Trade]
+
 _FEW = 20
 
 
@@ -81,7 +83,8 @@ class _Standing:
 
     def __init__(self, series: SeriesRules) -> None:
         self._series = series
-        self._entries: list[tuple[Entry, Trade]] = []
+        self._entries: list[_Placed] = []
+        self._stamps_ms: dict[int, int] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -93,17 +96,28 @@ class _Standing:
         self._newest: defaultdict[str, list[_Newest]] = defaultdict(list)
 
     def add(self, entries: list[tuple[Entry, Trade]], batch: BatchEntry) -> None:
-        """Take in entries in their order; what is counted is of the batch."""
-        is_later = not self._entries or _place(self._entries[-1]) < _place(entries[0])
-        self._entries += entries
+        """Take in what has come since; what is counted is of the batch."""
+        placed = sorted(map(self._placed, entries), key=_place)
+        is_later = not self._entries or _place(self._entries[-1]) < _place(placed[0])
+        self._entries += placed
         self.taken_back, self.unknown_target = Counter(), 0
         if not is_later:
             # A broker's clock has gone back.
             self._entries.sort(key=_place)
             self._begin()
-            entries = self._entries
-        for entry, one in entries:
+            placed = self._entries
+        for _, entry, one in placed:
             self._take(entry, one, is_of_batch=_is_of(batch, entry))
+
+    def _placed(self, of_it: tuple[Entry, Trade]) -> _Placed:
+        """Return an entry by its place: no entry of a partition is before another one
+        of a lesser position, whatever its stamp says.
+        """
+        entry, one = of_it
+        p = entry.partition
+        stamp_ms = max(entry.append_ms, self._stamps_ms.get(p, 0))
+        self._stamps_ms[p] = stamp_ms
+        return (stamp_ms, p, entry.position), entry, one
 
     def _take(self, entry: Entry, one: Trade, *, is_of_batch: bool) -> None:
         if one.takes_back is not None:
@@ -205,13 +219,13 @@ class StandingLog:
                     found[one.isin].append((entry, one))
         assert self._followed is not None
         for isin, entries in found.items():
-            self._followed[isin].add(sorted(entries, key=_place), batch)
+            entries.sort(key=lambda of_it: of_it[0][:2])
+            self._followed[isin].add(entries, batch)
         return set(found)
 
 
-def _place(of_it: tuple[Entry, Trade]) -> tuple[int, int, int]:
-    entry = of_it[0]
-    return entry.append_ms, entry.partition, entry.position
+def _place(placed: _Placed) -> tuple[int, int, int]:
+    return placed[0]
 
 
 def _version(order: Order) -> bytes:

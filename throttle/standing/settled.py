@@ -5,9 +5,11 @@ where the log holds that trade more than once, as after a feed's second attempt,
 it. A trade that corrects another one takes that back, and stands itself.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from heapq import merge
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -88,12 +90,24 @@ class Settled(NamedTuple):
         return max(of_last, key=place, default=None)
 
 
+def in_order(entries: Iterable[LoggedTrade]) -> Iterator[LoggedTrade]:
+    """Yield entries as they stand in the log, those of several partitions by stamp.
+
+    Within a partition the position decides alone: of a topic that its writers stamp, an
+    entry may be stamped earlier than the one before it.
+    """
+    of_partition: defaultdict[int, list[LoggedTrade]] = defaultdict(list)
+    for entry in sorted(entries, key=attrgetter("partition", "position")):
+        of_partition[entry.partition].append(entry)
+    return merge(*of_partition.values(), key=attrgetter("append_ms"))
+
+
 def settle(entries: Iterable[LoggedTrade]) -> Settled:
     """Say what became of an instrument's entries, in any order."""
     standing: dict[int, list[LoggedTrade]] = {}
     taken_back: list[TakenBack] = []
     unknown: list[LoggedTrade] = []
-    for entry in sorted(entries, key=lambda one: one[:3]):
+    for entry in in_order(entries):
         trade = entry.trade
         if (number := trade.takes_back) is not None:
             known = standing.get(number, [])

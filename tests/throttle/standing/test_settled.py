@@ -44,6 +44,17 @@ def test_what_is_in_the_log_twice_is_taken_back_as_one() -> None:
     assert settled.newest is None
 
 
+def test_in_a_partition_the_position_decides() -> None:
+    """A writer of Kafka may stamp the cancel before the trade; one partition's order
+    says nothing of another's.
+    """
+    only, late = trade(5, 7), cancel(6, 7)._replace(append_ms=2)
+    settled = settle([only, late])
+    assert ([one.trade for one in settled.taken_back], settled.standing) == ([only], [])
+    elsewhere = cancel(6, 7)._replace(append_ms=4, partition=1)
+    assert settle([only, elsewhere]).unknown == [elsewhere]
+
+
 def test_a_second_cancel_finds_nothing() -> None:
     """Nor does one of a number that was never there."""
     again, unknown = cancel(3, 7), cancel(4, 99)
