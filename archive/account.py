@@ -185,21 +185,24 @@ def batch_differences(
     batches: Iterable[BatchEntry],
     log: Iterable[Place],
     stored: Mapping[Place, WindowRows],
+    series: int = 0,
 ) -> Iterable[str]:
     """Hold the books of recorded batches to what is stored of their windows.
 
     Only where all windows of a batch are stored, and over all partitions together: a
     row does not say which one it came from, and no rule does that holds for every log.
     Books have news by the row, and of rows that restate the trades, stale or not for
-    the last price: one or more a row. They may be in a row of news, too.
+    the last price: one or more a row. They may be in a row of news, too. A trade that
+    is taken back restates a row of its instrument, and of each of so many ``series``.
     """
     places = {offset: (epoch, offset) for epoch, offset in log}
     for batch in batches:
         offsets = range(batch.offset - batch.windows + 1, batch.offset + 1)
         kept = [stored.get(places.get(offset, ("", offset))) for offset in offsets]
         rows = sum(window.rows for window in kept if window is not None)
-        news = sum(books.published for books in batch.partitions)
-        others = sum(books.stale + books.not_last for books in batch.partitions)
+        total = batch.total
+        news = total.published
+        others = total.stale + total.not_last + total.taken_back * (1 + series)
         if None not in kept and not news <= rows <= news + others:
             yield (
                 f"job {job}, batch {batch.offset}: {news:,} rows of news were "

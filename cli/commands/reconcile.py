@@ -155,6 +155,7 @@ def _reconcile_archive(
         stored_day,
     )
     from archive.contract.segment import span_of
+    from ingest.series import parse_series
 
     first_ms, last_ms = bounds_ms
 
@@ -173,7 +174,8 @@ def _reconcile_archive(
     account = account_for(log, stored(), gaps)
     for job in jobs:
         batches = past.history.batches(job)
-        account.problems += batch_differences(job, batches, log, account.stored)
+        held = log, account.stored, len(parse_series(past.settings.series))
+        account.problems += batch_differences(job, batches, *held)
     return account
 
 

@@ -121,6 +121,20 @@ def test_rows_that_restate_are_in_the_books_by_their_trades(
     assert (differences == []) == is_right
 
 
+@pytest.mark.parametrize(
+    ("rows", "series", "is_right"), [(2, 0, True), (3, 0, False), (5, 1, False)]
+)
+def test_a_trade_that_is_taken_back_restates_a_row(
+    rows: int, series: int, *, is_right: bool
+) -> None:
+    """Of its instrument, and of each series that it was in."""
+    cut = Cut(2_000, (1,), (1,))
+    batch = BatchEntry(1, 1, 1, cut, cut, 1, (Books(read=2, taken_back=2),))
+    stored = windows(1, rows=rows)
+    differences = list(batch_differences("job", [batch], stored, stored, series))
+    assert (differences == []) == is_right
+
+
 def test_a_run_of_windows_may_go_over_days() -> None:
     """Each day is looked at once."""
     runs = [
