@@ -87,7 +87,8 @@ class LogWriter(AppendCounts, Protocol):
         refused when this returns. Raises LogAway when the log's server was silent for
         about a second: the entries are under way still, and to append the very same
         list object again only waits on for them. Until that has returned, nothing
-        else may be appended. After any other error the entries are in doubt.
+        else may be appended. After any other error the very same list again appends
+        what the log is not known to have.
         """
 
     def abandon(self) -> None:

@@ -1,17 +1,13 @@
-"""The trade log on Redis Streams, written: many entries at a time.
-
-A client library takes 10 us an entry for its command and its reply. All that differs
-between these commands is a stream and a payload, so they are built here.
-"""
+"""The trade log on Redis Streams, written: many entries at a time."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import redis
 import structlog
 
 from ingest.tradelog.contract import AppendTally, LogInfo, partition_of
+from ingest.tradelog.redis_append import RedisAppend, append_head
 from tickthrottle_client.log_v1 import (
     CAP_CHECK_ENTRIES,
     FIELD,
@@ -19,13 +15,9 @@ from tickthrottle_client.log_v1 import (
     position_of,
     stream_key,
 )
+from tickthrottle_client.redis_faults import is_passing
 
 _REMEMBERED_INSTRUMENTS = 65_536
-_AT_ONCE = 250
-"""Commands that are sent together: the server works while the next are encoded."""
-
-_WAIT_MS = 1_000
-"""How long replicas may take; the server answers sooner once they have all of it."""
 
 log = structlog.get_logger()
 
@@ -55,6 +47,9 @@ class RedisLogWriter:
         self._partitions: dict[str, int] = {}
         self._partition_cap = partition_cap(cap, info.partitions)
         self._since_check = 0
+        self._under_way: RedisAppend | None = None
+        self._entries: Sequence[tuple[str, bytes]] = ()
+        self._entry_partitions: Sequence[int] = ()
         self.dropped_at_cap = 0
         self.refused: Mapping[str, int] = {}
         self.tallies = [AppendTally() for _ in self._keys]
@@ -62,27 +57,42 @@ class RedisLogWriter:
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
         """Append (ISIN, payload) pairs in order; return how many were acknowledged.
 
-        Raises redis.RedisError when the server refused or did not answer; any of the
-        entries may then be in the log, and to append them again may double them.
+        Raises redis.RedisError when the server refused or did not answer. To append the
+        very same list object again appends what the log has not got, as far as that is
+        known: not where the connection was lost, whose entries are in doubt.
         """
-        partitions = [self._partition(isin) for isin, _ in entries]
-        heads = [self._heads[partition] for partition in partitions]
-        try:
+        append = self._under_way
+        is_first = append is None or entries is not self._entries
+        if append is None or is_first:
+            self.abandon()
+            self._entries = entries
+            self._entry_partitions = [self._partition(isin) for isin, _ in entries]
+            heads = [self._heads[partition] for partition in self._entry_partitions]
             payloads = [payload for _, payload in entries]
-            ids = append_all(self._client, heads, payloads, self._replicas)
-        except redis.RedisError:
-            for partition, count in Counter(partitions).items():
-                self.tallies[partition].in_doubt += count
+            append = RedisAppend(self._client, heads, payloads, self._replicas)
+            self._under_way = append
+        try:
+            ids = append.finish()
+        except BaseException:
+            if not append.is_open:
+                self.abandon()
             raise
-        self._count(partitions, ids)
+        self._under_way = None
+        places = list(zip(self._entry_partitions, ids, strict=True))
+        # Entries that were refused at first lie behind those that were not.
+        self._count(places if is_first else sorted(places, key=_position))
         self._since_check += len(ids)
         if self._since_check >= CAP_CHECK_ENTRIES:
-            self._since_check = 0
-            self._enforce_cap()
+            self._check_cap()
         return len(ids)
 
     def abandon(self) -> None:
-        """Do nothing: an append that failed is in doubt already."""
+        """Give up the append that failed last: what the log has of it is in doubt."""
+        append, self._under_way = self._under_way, None
+        if append is not None:
+            append.close()
+            for entry in append.in_doubt():
+                self.tallies[self._entry_partitions[entry]].in_doubt += 1
 
     def _partition(self, isin: str) -> int:
         partition = self._partitions.get(isin)
@@ -93,16 +103,27 @@ class RedisLogWriter:
                 self._partitions[isin] = partition
         return partition
 
-    def _count(self, partitions: Sequence[int], ids: Sequence[bytes]) -> None:
-        """Take in where each entry of an append is; of two in a partition the last."""
-        ends = dict(zip(partitions, ids, strict=True))
-        starts = dict(zip(reversed(partitions), reversed(ids), strict=True))
-        for partition, count in Counter(partitions).items():
+    def _count(self, places: Sequence[tuple[int, bytes]]) -> None:
+        """Take in where each entry of an append is: partition and id, in order."""
+        ends = dict(places)
+        starts = dict(reversed(places))
+        for partition, count in Counter(partition for partition, _ in places).items():
             tally = self.tallies[partition]
             tally.acknowledged += count
             tally.last = position_of(ends[partition])
             if tally.first is None:
                 tally.first = position_of(starts[partition])
+
+    def _check_cap(self) -> None:
+        try:
+            self._enforce_cap()
+        except redis.RedisError as error:
+            # The trades are in the log: what cannot be looked at now is looked at after
+            # the next append.
+            if not is_passing(error):
+                raise
+        else:
+            self._since_check = 0
 
     def _enforce_cap(self) -> None:
         for partition, key in enumerate(self._keys):
@@ -120,61 +141,5 @@ class RedisLogWriter:
                 )
 
 
-def append_head(key: str, field: bytes) -> bytes:
-    """Return the beginning of every command that appends to a stream.
-
-    What is missing is the payload: its length, then itself, each with a line's end.
-    """
-    words = (b"XADD", key.encode(), b"*", field)
-    text = b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
-    return b"*%d\r\n%b$" % (len(words) + 1, text)
-
-
-def append_all(
-    client: redis.Redis,
-    heads: Sequence[bytes],
-    payloads: Sequence[bytes],
-    replicas: int = 0,
-) -> list[bytes]:
-    """Append each payload to the stream of its head; return the new entries' ids.
-
-    Raises redis.RedisError if the server refused an entry or did not answer, or if
-    fewer than ``replicas`` have all of them within a second; any of the entries may
-    then be in their streams.
-    """
-    pool = client.connection_pool
-    connection: Any = pool.get_connection()
-    try:
-        for begin in range(0, len(payloads), _AT_ONCE):
-            end = begin + _AT_ONCE
-            pairs = zip(heads[begin:end], payloads[begin:end], strict=True)
-            commands = [
-                b"%b%d\r\n%b\r\n" % (head, len(payload), payload)
-                for head, payload in pairs
-            ]
-            connection.send_packed_command([b"".join(commands)])
-        if replicas:
-            # By the connection that wrote: the server waits for what that has written.
-            connection.send_command("WAIT", replicas, _WAIT_MS)
-        replies = [_reply(connection) for _ in payloads]
-        reached = _reply(connection) if replicas else 0
-    except BaseException:
-        # What is on its way must not be taken for the reply to another command.
-        connection.disconnect()
-        raise
-    finally:
-        pool.release(connection)
-    for reply in (*replies, reached):
-        if isinstance(reply, redis.ResponseError):
-            raise reply
-    if reached < replicas:
-        raise redis.TimeoutError(f"{reached} of {replicas} replicas have the trades")
-    return replies
-
-
-def _reply(connection: Any) -> Any:
-    try:
-        return connection.read_response(disable_decoding=True)
-    except redis.ResponseError as error:
-        # Of this entry alone: the replies to all others are still to be read.
-        return error
+def _position(place: tuple[int, bytes]) -> int:
+    return position_of(place[1])

@@ -74,6 +74,7 @@ def test_what_no_replica_has_is_not_acknowledged(servers: RedisServers) -> None:
         with pytest.raises(redis.TimeoutError, match="0 of 1 replicas have") as caught:
             writer.append([("KR7005930003", b"x")])
         assert is_passing(caught.value)
+        writer.abandon()
         assert writer.tallies[0].in_doubt == 1
         client.config_set("min-replicas-to-write", 1)
         with pytest.raises(redis.RedisError, match="NOREPLICAS") as caught:
