@@ -206,11 +206,11 @@ def _read(
         seen.problem = str(error)
         return seen
     seen.names = reader.taken_names
-    if reader.numbers_by_arrival:
-        seen.names = {k: v for k, v in seen.names.items() if k != "seq"}
     trades = read_records(
         *(rows, reader, seen.refusals, reader.read_trade, reader.trade_of)
     )
+    if reader.numbers_by_arrival:
+        seen.names = {k: v for k, v in seen.names.items() if k != "seq"}
     seen.records, seen.taken, seen.trades = len(rows), len(trades), trades[:_SHOWN]
     seen.partial = sum(FIELD in trade.extra for trade in trades)
     return seen

@@ -73,7 +73,7 @@ def read_source(
     nothing else. Raises PipeError for what cannot be read, breaks off, or has a header
     without what a trade needs.
     """
-    number, has_begun = 0, False
+    number, has_begun, has_told = 0, False, False
     form = reader.form
     pieces = read_pieces(path, form.encoding, follow=follow)
     try:
@@ -83,7 +83,11 @@ def read_source(
                 records = begin(reader, records)
                 _tell_names(reader)
             number = records[-1][0] if records else number
-            yield read_records(records, reader, refusals, read, finish)
+            results = read_records(records, reader, refusals, read, finish)
+            if reader.numbers_by_arrival and not has_told:
+                has_told = True
+                log.info("the source has no seq: trades are numbered as they come")
+            yield results
     except DamagedFile as error:
         rule, _, detail = str(error).partition(":")
         raise PipeError(path, f"{rule} after line {number}:{detail}") from error
@@ -97,8 +101,6 @@ def _tell_names(reader: LineReader) -> None:
     names = {field: name for field, name in reader.taken_names.items() if field != name}
     if reader.form.map.items() != names.items():
         log.info("names taken", **names)
-    if reader.numbers_by_arrival:
-        log.info("the source has no seq: trades are numbered as they come")
 
 
 class TapeError(ValueError):

@@ -109,8 +109,9 @@ class LineOptions(FieldOptions, FileForm):
 class LineReader:
     """Reads the lines of one source, in order. The first line tells the format.
 
-    ``numbers_by_arrival`` is known then: a source without ``seq`` gets numbers from
-    ``start_us`` on, so that a feed that is started again goes on above them.
+    A source whose first trade has no ``seq`` gets numbers from ``start_us`` on, so that
+    a feed that is started again goes on above them: ``numbers_by_arrival`` from then
+    on. Of CSV the header tells.
     """
 
     def __init__(
@@ -130,6 +131,8 @@ class LineReader:
         lines have nothing to do with each other. The rest is as for ``SaleRules``.
         """
         self.numbers_by_arrival = False
+        # Of JSON whose first record has no number: it may be no trade.
+        self._awaits_trade = self._is_plain_if_numbered = False
         self._numbers_missing = numbers_missing
         self._options = options
         self.form: FileForm = options
@@ -262,10 +265,10 @@ class LineReader:
         if "isin" not in fields:
             self._names |= fold_names(list(fields), unmapped)
             self._use_names()
-        # Whoever says where the number is has one, whatever comes first.
-        has_number = not fields or "seq" in self._names or "seq" in fields
-        self.numbers_by_arrival = not has_number
-        self._is_plain = self._is_plain and has_number and not self._names
+        # Who says where the number is has one. Else the first trade tells.
+        self._awaits_trade = "seq" not in self._names and "seq" not in fields
+        self._is_plain_if_numbered = self._is_plain and not self._names
+        self._is_plain = self._is_plain_if_numbered and not self._awaits_trade
 
     def _use_names(self) -> None:
         self._paths = {
@@ -440,7 +443,7 @@ class LineReader:
 
     def trade_of(self, fields: dict[str, Any]) -> Trade:
         """Return the trade of fields with its names. Raises InvalidTrade."""
-        if not self._is_canonical or self.numbers_by_arrival:
+        if not self._is_canonical or self.numbers_by_arrival or self._awaits_trade:
             return self._trade(fields)
         try:
             return Trade.from_fields(fields)
@@ -484,16 +487,20 @@ class LineReader:
             fields["time"] = self._now_us()
         else:
             fields["time"] = self._time(fields)
-        if not is_trade and fields.get("seq") in (None, ""):
+        has_number = fields.get("seq") not in (None, "")
+        is_filled_in = self._numbers_missing or self._awaits_trade
+        if not is_trade and not has_number:
             fields.pop("seq", None)
-        elif self.numbers_by_arrival or (
-            self._numbers_missing and fields.get("seq") in (None, "")
-        ):
+        elif self.numbers_by_arrival or (is_filled_in and not has_number):
             fields["seq"] = next(self._arrivals)
         else:
             fields["seq"] = whole_number(fields.get("seq"))
         fields["isin"] = self._isin(fields)
         trade = Trade.from_fields(fields)
+        if is_trade and self._awaits_trade:
+            self._awaits_trade = False
+            self.numbers_by_arrival = not has_number
+            self._is_plain = self._is_plain_if_numbered and has_number
         if self._sales is None or sale is None:
             return trade
         return self._sales.apply(trade, sale)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -136,6 +137,41 @@ def test_a_source_without_numbers_is_numbered_as_it_comes() -> None:
         assert trade.seq == next(numbers)
     line = fields(seq=None)
     assert [trade.seq for trade in read(line, line)] == [NOW_US, NOW_US + 1]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        fields(seq=None, price=None, size=None, cancels=6),
+        b'{"type":"status","time":1773964804123456}',
+        b'{"isin":"KR7005930003",}',
+        b"[]",
+    ],
+    ids=["a cancel", "a status", "no JSON", "an empty list"],
+)
+def test_what_is_no_trade_does_not_say_whether_trades_have_numbers(
+    first: bytes,
+) -> None:
+    """The first trade does: of a numbered source it leaves as it came."""
+    reader = make_reader()
+    assert not reader.begin(first)
+    with suppress(InvalidTrade):
+        reader.read(first)
+    assert [trade_of(reader, WIRE).seq for _ in range(2)] == [7, 7]
+    assert not reader.numbers_by_arrival
+    spaced = WIRE.replace(b",", b", ")
+    assert reader.read(spaced) == (SAMSUNG, spaced)
+
+    reader = make_reader()
+    reader.begin(first)
+    line = fields(seq=None)
+    one, other = trade_of(reader, line).seq, trade_of(reader, line).seq
+    assert NOW_US <= one == other - 1
+    assert reader.numbers_by_arrival
+
+
+def trade_of(reader: LineReader, line: bytes) -> Trade:
+    return Trade.from_wire(reader.read(line)[1])
 
 
 def test_a_number_that_is_missing_later_is_refused() -> None:
