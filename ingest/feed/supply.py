@@ -67,18 +67,21 @@ class Schedule:
         """Ask for the first event. Raises what ``events`` raises."""
         self._events = events
         self._head = next(events, None)
+        self._error: Exception | None = None
         self._is_stopped = False
 
     @property
     def is_over(self) -> bool:
-        return self._head is None or self._is_stopped
+        return self._is_stopped or not self.is_cut_short
 
     @property
     def is_cut_short(self) -> bool:
-        return self._head is not None
+        return self._head is not None or self._error is not None
 
     def take(self, now_us: float) -> Taken | None:
-        """Return what is due. Raises what the events raise."""
+        """Return what is due. Raises what the events raise once all before is taken."""
+        if self._error is not None:
+            raise self._error
         head = self._head
         if head is None or head.due_us > now_us:
             return None
@@ -86,9 +89,16 @@ class Schedule:
         entries: list[tuple[str, bytes]] = []
         while head is not None and head.due_us <= now_us and len(entries) < CHUNK:
             entries.append((head.key, head.payload))
-            head = next(self._events, None)
+            head = self._next()
         self._head = head
         return Taken(first_us, entries)
+
+    def _next(self) -> Event | None:
+        try:
+            return next(self._events, None)
+        except Exception as error:  # noqa: BLE001 - it is raised after what was before it
+            self._error = error
+            return None
 
     def wait_s(self, now_us: float) -> float:
         return 0.0 if self._head is None else (self._head.due_us - now_us) / 1e6

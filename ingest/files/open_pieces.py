@@ -19,6 +19,10 @@ STANDARD_INPUT = Path("-")
 _PIECE_BYTES = 262_144
 _LOOK_UP_S = 0.2
 
+# A read of zstd or zip that comes upon damage loses what it had unpacked before. Blocks
+# of zstd are multiples of this, mostly.
+_SMALL_PIECE_BYTES = 4_096
+
 
 def read_pieces(
     path: Path, encoding: str = "utf-8", *, follow: bool = False
@@ -103,7 +107,7 @@ def _zstd(raw: _Raw) -> Iterator[bytes]:
 
     try:
         with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd") as file:
-            yield from _all(file.read)
+            yield from _all(file.read, _SMALL_PIECE_BYTES)
     except OSError as error:
         raise DamagedFile(f"zstd damaged: {error}") from error
 
@@ -115,7 +119,7 @@ def _zip(raw: _Raw) -> Iterator[bytes]:
             zipfile.ZipFile(file) as archive,
             archive.open(_only_file(archive)) as member,
         ):
-            yield from _all(member.read)
+            yield from _all(member.read, _SMALL_PIECE_BYTES)
     except (zipfile.BadZipFile, EOFError, zlib.error) as error:
         raise DamagedFile(f"zip damaged: {error}") from error
     except NotImplementedError as error:
@@ -148,8 +152,8 @@ def _parquet_lines(raw: _Raw) -> Iterator[bytes]:
             raise DamagedFile(f"Parquet damaged: {rule}") from error
 
 
-def _all(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    while piece := read(_PIECE_BYTES):
+def _all(read: Callable[[int], bytes], size: int = _PIECE_BYTES) -> Iterator[bytes]:
+    while piece := read(size):
         yield piece
 
 

@@ -48,7 +48,10 @@ class Faults(FrozenOptions):
         return 1 + self.repeats + self.malformed
 
     def inject(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Yield the events and their faults by due time, each when asked."""
+        """Yield the events and their faults by due time, each when asked.
+
+        Raises what the events raise, after all that came before.
+        """
         rng = Random(f"{self.seed}/spoil")
         # By due time, those of the same time in the order in which they were put in.
         held: list[tuple[int, int, Event]] = []
@@ -58,20 +61,26 @@ class Faults(FrozenOptions):
             due_us = event.due_us + delay_us
             heappush(held, (due_us, next(numbers), event._replace(due_us=due_us)))
 
-        for event in events:
-            while held and held[0][0] <= event.due_us:
-                yield heappop(held)[2]
-            if rng.random() < self.repeats:
-                hold(event, REPEAT_AFTER_US)
-            is_broken = rng.random() < self.malformed
-            if rng.random() < self.disorder:
-                hold(event, rng.randint(1_000, MAX_DELAY_US))
-            else:
-                yield event
-            if is_broken:
-                yield event._replace(payload=break_trade(rng, event.payload))
+        fault: Exception | None = None
+        try:
+            for event in events:
+                while held and held[0][0] <= event.due_us:
+                    yield heappop(held)[2]
+                if rng.random() < self.repeats:
+                    hold(event, REPEAT_AFTER_US)
+                is_broken = rng.random() < self.malformed
+                if rng.random() < self.disorder:
+                    hold(event, rng.randint(1_000, MAX_DELAY_US))
+                else:
+                    yield event
+                if is_broken:
+                    yield event._replace(payload=break_trade(rng, event.payload))
+        except Exception as error:  # noqa: BLE001 - it is raised behind what is held
+            fault = error
         while held:
             yield heappop(held)[2]
+        if fault is not None:
+            raise fault
 
 
 def break_trade(rng: Random, payload: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -35,6 +36,26 @@ def test_a_schedule_gives_what_is_due_and_no_more() -> None:
     assert schedule.take(9) == (5, [("B", b"1")])
     assert schedule.is_over
     assert not schedule.is_cut_short
+
+
+def test_a_schedule_that_breaks_off_gives_what_was_before() -> None:
+    """Then it raises, unless it was stopped meanwhile."""
+
+    def breaking_off() -> Iterator[Event]:
+        yield Event(0, "A", b"0")
+        yield Event(5, "B", b"1")
+        raise ValueError("damaged")
+
+    for is_stopped in (False, True):
+        schedule = Schedule(breaking_off())
+        assert schedule.take(9) == (0, [("A", b"0"), ("B", b"1")])
+        assert not schedule.is_over
+        if is_stopped:
+            schedule.stop()
+            assert schedule.is_over
+            continue
+        with pytest.raises(ValueError, match="damaged"):
+            schedule.take(9)
 
 
 def test_a_schedule_that_is_stopped_has_lost_nothing() -> None:

@@ -83,6 +83,35 @@ def test_a_damaged_file_is_named(path: Path, content: bytes, words: str) -> None
         read(path, content)
 
 
+LONG = b"".join(b"%d\n" % (n * 7_919 % 1_000_003) for n in range(150_000))
+
+
+def cut(content: bytes) -> bytes:
+    """Leave out the last three tenths."""
+    return content[: len(content) * 7 // 10]
+
+
+def spoiled(content: bytes) -> bytes:
+    """Spoil the middle; a zip without its end is no zip."""
+    place = len(content) * 7 // 10
+    return content[:place] + b"\xff" * 999 + content[place + 999 :]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [cut(gzip.compress(LONG)), cut(zstd(LONG)), spoiled(zipped(LONG, "day.csv"))],
+    ids=["gzip", "zstd", "zip"],
+)
+def test_what_stands_before_the_damage_is_read(path: Path, damaged: bytes) -> None:
+    """But for the block that is damaged, of 128 KiB at most."""
+    path.write_bytes(damaged)
+    pieces = []
+    with pytest.raises(DamagedFile):
+        pieces.extend(read_pieces(path))
+    whole = len(LONG) * 7 // 10 - 150_000
+    assert b"".join(pieces)[:whole] == LONG[:whole]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

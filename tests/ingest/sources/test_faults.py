@@ -1,7 +1,9 @@
 """A feed made worse: exactly as much as asked."""
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice, pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from ingest.sources.event import Event
 from ingest.sources.faults import MAX_DELAY_US, REPEAT_AFTER_US, Faults, break_trade
 from ingest.sources.simulator import Simulator
+from ingest.sources.tape import TapeError
 from ingest.trade import REASONS, InvalidTrade, Trade, check_not_ahead
 
 START_US = 1_773_964_800_000_000
@@ -89,6 +92,21 @@ def test_an_endless_feed_is_spoiled_as_it_comes() -> None:
     """Nothing waits for an end."""
     market = Simulator().events(START_US)
     assert len(list(islice(Faults(disorder=1.0).inject(market), 100))) == 100
+
+
+def test_what_is_held_comes_before_an_error_of_the_feed() -> None:
+    """A damaged tape loses nothing of what was before the damage."""
+
+    def breaking_off() -> Iterator[Event]:
+        yield from EVENTS[:50]
+        raise TapeError(Path("day.csv"), "damaged")
+
+    came = []
+    with pytest.raises(TapeError, match="damaged"):
+        came.extend(Faults(disorder=1.0).inject(breaking_off()))
+    assert sorted(event.payload for event in came) == sorted(
+        event.payload for event in EVENTS[:50]
+    )
 
 
 GOOD = Trade("KR7005930003", 1_773_964_804_000_000, 1, "199500", "3").to_wire()
