@@ -10,6 +10,12 @@ import pyarrow.parquet as pq
 
 _ROWS = 4_096
 
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+_CODES = (
+    *(pa.types.is_integer, pa.types.is_string),
+    *(pa.types.is_large_string, pa.types.is_string_view),
+)
+
 
 def read_lines(file: IO[bytes]) -> Iterator[bytes]:
     """Yield a piece of lines for each few thousand rows.
@@ -36,10 +42,12 @@ def read_lines(file: IO[bytes]) -> Iterator[bytes]:
 
 def _is_list(kind: pa.DataType) -> bool:
     """Tell whether a column may hold codes: numbers or text, several in a row."""
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+    if not any(is_kind(kind) for is_kind in _LISTS):
         return False
     of = kind.value_type
-    return bool(pa.types.is_integer(of) or pa.types.is_string(of))
+    if pa.types.is_dictionary(of):
+        of = of.value_type
+    return any(is_kind(of) for is_kind in _CODES)
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:

@@ -49,6 +49,25 @@ def test_a_value_keeps_all_of_its_digits(
     assert [row["x"] for row in rows(x=column)] == texts
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.large_list(pa.large_string()),
+        pa.list_(pa.large_string()),
+        pa.list_(pa.string_view()),
+        pa.list_(pa.string(), 2),
+        pa.list_(pa.dictionary(pa.int32(), pa.large_string())),
+    ],
+    ids=str,
+)
+def test_codes_are_lists_however_they_are_written(kind: pa.DataType) -> None:
+    """As by Polars, with whose lists sale conditions come."""
+    assert rows(c=pa.array([["@", "T"], None], kind)) == [
+        {"c": ["@", "T"]},
+        {"c": None},
+    ]
+
+
 def test_parts_have_names_with_points_and_codes_stay_lists() -> None:
     """As in JSON; a list of anything else is left out."""
     deep = pa.array([{"px": 1, "of": {"qty": 2}}])
