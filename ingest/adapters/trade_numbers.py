@@ -18,6 +18,9 @@ LEAST_REMEMBERED = 16
 OPEN_GAPS = 32
 """Gaps of a symbol that a late trade may still fill."""
 
+LINES = 16
+"""Series of a symbol whose numbers are followed: boards that alternate, days."""
+
 MOST_MISSING = 10_000_000
 """A step over more numbers than these is no gap but a jump."""
 
@@ -35,13 +38,12 @@ class NumberStep(NamedTuple):
 
 @dataclass(slots=True)
 class _Line:
-    """The numbers of one symbol: from ``lowest`` to ``highest``, but for the gaps.
+    """The numbers of one series: from ``lowest`` to ``highest``, but for the gaps.
 
     ``aside`` is a number far off both: the last that came of them. ``newest_us`` is the
     time of the newest trade.
     """
 
-    series: str
     lowest: int
     highest: int
     gaps: deque[tuple[int, int]] = field(
@@ -100,7 +102,9 @@ class TradeNumbers:
         self._numbering = numbering
         self._room = max(LEAST_REMEMBERED, REMEMBERED // max(symbols, 1))
         self._memories: dict[str, _Memory] = {}
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, dict[str, _Line]] = {}
+        # Of each symbol the series and the volume that came last.
+        self._volumes: dict[str, tuple[str, int]] = {}
         self.repeated = self.missing = self.late = self.unremembered = 0
         self.gap_count = self.jumps = 0
         self.last_gap: NumberStep | None = None
@@ -210,21 +214,21 @@ class TradeNumbers:
         return True
 
     def _is_next(self, symbol: str, series: str, number: int, time_us: int) -> bool:
-        line = self._lines.get(symbol)
-        if line is None or line.series != series:
-            self._lines[symbol] = _Line(series, number, number, newest_us=time_us)
+        line = self._line_of(symbol, series)
+        if line is None:
+            self._begin(symbol, series, _Line(number, number, newest_us=time_us))
             return True
         if number <= line.highest and time_us > line.newest_us + ANEW_AFTER_US:
             # What comes again is no newer than it was.
             self._note_jump(symbol, line.highest, number)
-            self._lines[symbol] = _Line(series, number, number, newest_us=time_us)
+            self._begin(symbol, series, _Line(number, number, newest_us=time_us))
             return True
         line.newest_us = max(line.newest_us, time_us)
         if number == line.highest + 1:
             line.highest = number
             return True
         if not line.lowest - MOST_MISSING <= number <= line.highest + MOST_MISSING:
-            return self._jumps(symbol, line, number)
+            return self._jumps(symbol, series, line, number)
         if number > line.highest:
             gap = NumberStep(symbol, line.highest + 1, number - 1)
             line.gaps.append((gap.first, gap.last))
@@ -241,15 +245,26 @@ class TradeNumbers:
             return True
         return self._fills_a_gap(line, number)
 
-    def _jumps(self, symbol: str, line: _Line, number: int) -> bool:
+    def _line_of(self, symbol: str, series: str) -> _Line | None:
+        lines = self._lines.get(symbol)
+        return None if lines is None else lines.get(series)
+
+    def _begin(self, symbol: str, series: str, line: _Line) -> None:
+        """Begin a series, perhaps anew; the one that began first makes room for it."""
+        lines = self._lines.setdefault(symbol, {})
+        lines.pop(series, None)
+        if len(lines) == LINES:
+            del lines[next(iter(lines))]
+        lines[series] = line
+
+    def _jumps(self, symbol: str, series: str, line: _Line, number: int) -> bool:
         """Put a number aside that is far off; its successor begins the line anew."""
         aside, line.aside = line.aside, number
         if number == aside:
             return False
         if aside is not None and number == aside + 1:
-            self._lines[symbol] = _Line(
-                line.series, aside, number, newest_us=line.newest_us
-            )
+            anew = _Line(aside, number, newest_us=line.newest_us)
+            self._begin(symbol, series, anew)
             return True
         self._note_jump(symbol, line.highest, number)
         return True
@@ -274,19 +289,18 @@ class TradeNumbers:
 
         In another series, a day or a board, it may begin anew.
         """
-        line = self._lines.get(symbol)
-        if line is None or line.series != series:
-            self._lines[symbol] = _Line(series, number, number)
+        before = self._volumes.get(symbol)
+        self._volumes[symbol] = series, number
+        if before is None or before[0] != series:
             return
-        before = number - size
-        if number < line.highest:
-            self._note_jump(symbol, line.highest, number)
-        elif size and before > line.highest:
+        highest = before[1]
+        if number < highest:
+            self._note_jump(symbol, highest, number)
+        elif size and number - size > highest:
             # How many trades this volume was, nobody can tell.
             self.missing += 1
             self.gap_count += 1
-            self.last_gap = NumberStep(symbol, line.highest, before)
-        line.highest = number
+            self.last_gap = NumberStep(symbol, highest, number - size)
 
 
 def _unique(number: int, series: str) -> object:

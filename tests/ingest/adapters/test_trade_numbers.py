@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ingest.adapters.adapter import Numbering
 from ingest.adapters.trade_numbers import (
     LEAST_REMEMBERED,
+    LINES,
     MOST_MISSING,
     OPEN_GAPS,
     REMEMBERED,
@@ -106,6 +107,27 @@ def test_a_gap_is_told_and_may_be_filled() -> None:
     assert numbers.is_new("A", 3)
     assert numbers.is_new("A", 5)
     assert (numbers.missing, numbers.late, numbers.repeated) == (3, 3, 1)
+
+
+def test_series_that_alternate_have_gaps_of_their_own() -> None:
+    """Two boards of one instrument: what comes again is known, what is missing too."""
+    numbers = TradeNumbers(Numbering.BY_ONE)
+    for number in (1, 2, 5):
+        assert numbers.is_new("A", number, "D")
+        assert numbers.is_new("A", number + 100, "V")
+    assert (numbers.gap_count, numbers.missing) == (2, 4)
+    assert not numbers.is_new("A", 2, "D")
+    assert numbers.is_new("A", 3, "D")
+    assert (numbers.late, numbers.repeated, numbers.jumps) == (1, 1, 0)
+
+
+def test_series_of_a_symbol_are_bounded() -> None:
+    """A feed that runs for months keeps no line for each day."""
+    numbers = TradeNumbers(Numbering.BY_ONE)
+    for day in range(LINES + 1):
+        assert numbers.is_new("A", 7, f"{day}")
+    assert not numbers.is_new("A", 7, "1")
+    assert numbers.is_new("A", 7, "0")
 
 
 def test_gaps_of_a_symbol_are_bounded() -> None:
