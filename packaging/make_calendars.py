@@ -4,8 +4,9 @@
 
 It needs ``exchange_calendars`` (Apache-2.0), which the product does not: install it
 into an environment of its own. It knows the regular sessions of exchanges, their
-holidays and most of their odd days; ``ODD_DAYS`` are those that it does not know, and
-Nextrade's hours are ours. Read what has changed in the files before you keep them.
+holidays and most of their odd days. ``CLOSED_DAYS`` and ``ODD_DAYS`` are those that it
+does not know, and Nextrade's hours are ours. Read what has changed in the files before
+you keep them.
 """
 
 import argparse
@@ -15,8 +16,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import exchange_calendars
-
 FOLDER = Path(__file__).parents[1] / "ingest" / "market_hours" / "calendars"
 
 EXCHANGES = ("XKRX", "XNYS", "XNAS", "BVMF")
@@ -25,6 +24,17 @@ EXAM_DAYS = ("2025-11-13", "2026-11-19", "2027-11-18")
 """Days of Korea's entrance examination (Ministry of Education): all is an hour late."""
 
 ODD_DAYS = {"XKRX": {day: ["10:00-16:30"] for day in EXAM_DAYS}}
+
+PUBLIC_HOLIDAYS = ("2026-06-03", "2026-07-17")
+"""Days on which Korea's exchange is closed, as on every public holiday: the local
+elections of 2026, and Constitution Day, a holiday again by the law of February 2026.
+"""
+
+CLOSED_DAYS = {"XKRX": PUBLIC_HOLIDAYS}
+
+SUPPLEMENTS = {
+    "XKRX": "; exam days: Ministry of Education; public holidays: Public Holidays Act"
+}
 
 CLOSING_MINUTES = {"XKRX": 10}
 """Trading at the close's price begins ten minutes after the end (KRX, off-hours)."""
@@ -41,6 +51,9 @@ NXT_ODD_SESSIONS = {
 
 def exchange(name: str, first: str, last: str) -> dict[str, Any]:
     """Return the calendar of an exchange between two days."""
+    # What is ours is in this file, and a test reads it without the library.
+    import exchange_calendars
+
     known = exchange_calendars.get_calendar(name, start=first, end=last)
     sessions = {
         day.date().isoformat(): "-".join(
@@ -53,6 +66,8 @@ def exchange(name: str, first: str, last: str) -> dict[str, Any]:
             strict=True,
         )
     }
+    for day in CLOSED_DAYS.get(name, ()):
+        sessions.pop(day, None)
     usual = Counter(sessions.values()).most_common(1)[0][0]
     weekdays = (
         day.isoformat()
@@ -67,7 +82,7 @@ def exchange(name: str, first: str, last: str) -> dict[str, Any]:
         "market": name,
         "zone": str(known.tz),
         "source": f"exchange_calendars {exchange_calendars.__version__}"
-        + ("; exam days: Ministry of Education" if name in ODD_DAYS else ""),
+        + SUPPLEMENTS.get(name, ""),
         "made": datetime.now(UTC).date().isoformat(),
         "first": first,
         "last": last,

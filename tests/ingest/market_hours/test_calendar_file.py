@@ -3,6 +3,8 @@
 import json
 from datetime import date, timedelta
 from pathlib import Path
+from runpy import run_path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from ingest.market_hours.calendar_file import (
     find_calendar,
     parse_calendar,
 )
+from tests.paths import ROOT
 
 OWN = {
     "market": "MINE",
@@ -36,6 +39,27 @@ def test_each_calendar_is_whole(name: str) -> None:
     assert 235 <= sum(bool(table.spans_on(day)) for day in days) <= 260
     assert all(day.weekday() < 5 for day in table.other)
     assert table.last == date(2027, 12, 31)
+
+
+def test_what_is_ours_in_the_calendars_is_as_the_script_says() -> None:
+    """Days that the library does not know, and all of Nextrade."""
+    script = run_path(str(ROOT / "packaging" / "make_calendars.py"))
+    for day in (date(2026, 6, 3), date(2026, 7, 17)):
+        assert find_calendar("XKRX").spans_on(day) == ()
+    for market, days in script["CLOSED_DAYS"].items():
+        assert set(days) <= set(written(market)["closed"])
+    for market, days in script["ODD_DAYS"].items():
+        assert days.items() <= written(market)["other"].items()
+    for market, words in script["SUPPLEMENTS"].items():
+        assert written(market)["source"].endswith(words)
+    assert script["nextrade"](written("XKRX")) == written("NXT")
+
+
+def written(market: str) -> dict[str, Any]:
+    """Return a calendar as its file has it."""
+    file = ROOT / "ingest" / "market_hours" / "calendars" / f"{market}.json"
+    whole: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return whole
 
 
 def test_nextrade_is_closed_when_the_exchange_is() -> None:
