@@ -145,8 +145,8 @@ class EventStream(Response):
             response = problem(503, "overloaded", refusal)
             await response(scope, receive, send)
             return
-        connection_of(scope).become_stream()
         try:
+            connection_of(scope).become_stream()
             await self._stream(scope, receive, send, address)
         finally:
             hub.exit(address)

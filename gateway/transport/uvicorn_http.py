@@ -287,7 +287,9 @@ class GuardedProtocol(HttpToolsProtocol):
         It goes on for hours: little of it waits for a peer that does not read.
         """
         self.guard.plain.leave(self.transport)
-        self.transport.set_write_buffer_limits(high=STREAM_UNSENT_BYTES)
+        # uvloop raises for one that is closed: its peer may have gone by now.
+        if not self.transport.is_closing():
+            self.transport.set_write_buffer_limits(high=STREAM_UNSENT_BYTES)
 
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

@@ -68,7 +68,6 @@ class StreamEndpoint:
         stream = stream_of(scope)
         try:
             client = hub.join(stream, time.monotonic(), address)
-            stream.attach(client)
             await self._converse(client, stream, command, receive)
         finally:
             hub.exit(address)
@@ -93,6 +92,7 @@ class StreamEndpoint:
         """Answer the client's messages until it goes or is sent away."""
         hub = self._hub
         try:
+            stream.attach(client)
             client.post(hub.welcome(client, _now_us()))
             async with hub.turns.taken(client.commands.payers):
                 _quick_start(client, command)

@@ -19,6 +19,7 @@ from gateway.admission.bounds import BOUNDS, Bounds
 from gateway.app import GatewayApp
 from gateway.server import listen
 from gateway.settings import GatewaySettings
+from gateway.stream.hub import Hub
 from gateway.upstream import instrument_follower, stream_follower
 from tests.conftest import PATIENCE, eventually
 from tests.gateway.asyncapi import check_message
@@ -89,6 +90,12 @@ class Gateway:
         """The same gateway, asked by an operator."""
         port = self.port + 1 if self.operators_port is None else self.operators_port
         return Gateway(self.host, port, self.server, port)
+
+    @property
+    def hub(self) -> Hub:
+        """Its hub, which lives in another thread."""
+        assert self.app is not None
+        return self.app._backend.stream.hub
 
     def count(self, name: str) -> int:
         """Return a counter."""

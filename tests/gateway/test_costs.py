@@ -16,7 +16,6 @@ import redis
 from websockets.sync.client import connect
 
 from gateway.admission.bounds import Bounds
-from gateway.admission.loop_turns import LoopTurns
 from tests.archive.rig import archiving, settings_of, wait_until_stored
 from tests.conftest import eventually
 from tests.gateway.bar_publisher import BarPublisher, make_bar
@@ -274,7 +273,7 @@ def test_all_that_an_address_asks_for_comes_out_of_one_share(
         wait_until_stored(client, 1)
     many = {"rows_per_second": 10_000_000, "archive_dir": tmp_path}
     with serving(redis_url, **many) as gateway:
-        turns = turns_of(gateway)
+        turns = gateway.hub.turns
         # Nothing is paid back meanwhile.
         turns._clock = lambda: 0.0
 
@@ -309,7 +308,7 @@ def test_who_has_had_his_share_waits_whatever_he_asks_for(
 ) -> None:
     """Health, operators and others do not."""
     with serving(redis_url) as gateway, gateway.stream() as stream:
-        turns_of(gateway).charge([gateway.host], 1_000)
+        gateway.hub.turns.charge([gateway.host], 1_000)
         stream.say(op="ping")
         with ExitStack() as held:
             waiting = [stream.connection.socket]
@@ -322,12 +321,6 @@ def test_who_has_had_his_share_waits_whatever_he_asks_for(
             assert gateway.operators.get("/v1/quotes")[0] == 200
             assert get_from(gateway, ELSEWHERE, "/v1/quotes") == 200
             assert not select(waiting, [], [], 0)[0]
-
-
-def turns_of(gateway: Gateway) -> LoopTurns:
-    """Return the turns at a gateway's event loop."""
-    assert gateway.app is not None
-    return gateway.app._backend.stream.hub.turns
 
 
 def test_a_planned_stop_has_no_trace_for_a_request_that_is_under_way(

@@ -129,9 +129,9 @@ class FirehoseStream(Response):
             refusal = "as many look at the firehose as may"
             await problem(503, "overloaded", refusal)(scope, receive, send)
             return
-        connection_of(scope).become_stream()
         start = {"type": "http.response.start", "status": 200, "headers": [*HEADERS]}
         try:
+            connection_of(scope).become_stream()
             with ended_at_shutdown(scope, viewer.end):
                 await send(start)
                 await until_one_ends(self._write(viewer, send), until_gone(receive))

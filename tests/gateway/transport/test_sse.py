@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from gateway.transport.sse import read_event_id
 from tests.conftest import eventually
 from tests.gateway.asyncapi import check_message
 from tests.gateway.bar_publisher import BarPublisher, make_bar
+from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, HYNIX, SAMSUNG, make_isins, make_row
 from tests.gateway.servers import Gateway, running_gateway
@@ -209,6 +211,36 @@ def test_event_streams_count_as_connections(redis_url: str) -> None:
         eventually(lambda: gateway.health()["clients"] == 0)
         with listening(gateway, f"?keys={SAMSUNG}") as (answer, _):
             assert answer.status == 200
+
+
+@pytest.mark.parametrize("waits_for", ["its turn", "its keys", "nothing"])
+def test_who_goes_at_any_stage_gives_its_place_back(
+    redis_url: str, tmp_path: Path, waits_for: str
+) -> None:
+    """Also before the stream is begun: the connection is closed by then."""
+    key, token = tmp_path / "token.key", make_token()
+    key.write_text(SECRET)
+    headers = {"Authorization": f"Bearer {token}"}
+    with running_gateway(redis_url, max_clients=1, token_key_file=key) as gateway:
+        hub = gateway.hub
+        assert hub.tokens is not None
+        holder = hub.tokens.read(token).holder
+        if waits_for != "nothing":
+            payer = gateway.host if waits_for == "its turn" else holder
+            hub.turns.charge([payer], 0.2)
+        with socket.create_connection((gateway.host, gateway.port)) as asking:
+            head = f"GET /v1/sse?keys={SAMSUNG} HTTP/1.1\r\nHost: x\r\n"
+            asking.sendall(f"{head}Authorization: Bearer {token}\r\n\r\n".encode())
+            if waits_for == "its keys":
+                eventually(lambda: len(hub))
+            elif waits_for == "nothing":
+                assert asking.recv(9) == b"HTTP/1.1 "
+
+        def is_served() -> bool:
+            with listening(gateway, f"?keys={SAMSUNG}", **headers) as (answer, _):
+                return answer.status == 200
+
+        eventually(is_served)
 
 
 def test_a_planned_stop_says_when_to_come_back(gateway: Gateway) -> None:

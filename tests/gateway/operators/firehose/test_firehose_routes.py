@@ -1,6 +1,7 @@
 """The firehose over real sockets, from a real log in Redis."""
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,18 @@ def test_the_public_port_has_no_firehose_unless_it_is_allowed(
             assert status_of(gateway, **whole) == 503
             assert status_of(gateway.operators) == 503
             assert gateway.count("firehose_viewers_refused") == 2
+        eventually(lambda: viewers_of(gateway).endswith(" 0.0"))
+
+
+def test_who_goes_while_his_request_waits_gives_his_place_back(redis_url: str) -> None:
+    """The connection is closed before the stream is begun."""
+    bounds = Bounds(firehose_viewers=1)
+    with running_gateway(redis_url, bounds, firehose_public=True) as gateway:
+        gateway.hub.turns.charge([gateway.host], 0.2)
+        with socket.create_connection((gateway.host, gateway.port)) as asking:
+            asking.sendall(b"GET /v1/firehose HTTP/1.1\r\nHost: x\r\n\r\n")
+        # This request waits for its turn behind that one.
+        gateway.get("/v1/version")
         eventually(lambda: viewers_of(gateway).endswith(" 0.0"))
 
 
