@@ -8,8 +8,8 @@ it takes, in the loop and in threads alike; whoever has had his share waits.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import coroutine
 from typing import Any, TypeVar
@@ -63,10 +63,9 @@ class LoopTurns:
             self._until_s = time.monotonic() + SLICE_S
             asyncio.get_running_loop().call_soon(self._begin)
 
-    @asynccontextmanager
-    async def taken(self, payers: Sequence[str]) -> AsyncIterator[None]:
-        """Wait for a turn, and charge the block, in which nothing is waited for."""
-        await self.wait(payers)
+    @contextmanager
+    def charged(self, payers: Sequence[str]) -> Iterator[None]:
+        """Charge the block, in which nothing is waited for."""
         began_s = time.thread_time()
         try:
             yield

@@ -241,10 +241,19 @@ class Hub:
         )
 
     def leave(self, client: Client) -> None:
-        """Forget a client."""
-        if client in self._clients:
-            del self._clients[client]
-            client.commands.close()
+        """Forget a client and what it has subscribed to, whatever it was told."""
+        self._clients.pop(client, None)
+        client.commands.close()
+
+    async def wait_turn(self, client: Client) -> bool:
+        """Wait until what a client has said may be worked on; False: no longer.
+
+        It may have been sent away meanwhile. The wait counts for no deadline.
+        """
+        client.lifetime.begin_wait(time.monotonic())
+        await self.turns.wait(client.commands.payers)
+        client.lifetime.end_wait(time.monotonic())
+        return client.ending is None
 
     def end(self, client: Client, code: CloseCode, reason: str) -> None:
         """Close a client's connection."""

@@ -17,14 +17,28 @@ class DueEnd(NamedTuple):
 
 
 class Lifetime:
-    """By when a client has to show a token and to ask for keys, and when it ends."""
+    """By when a client has to show a token and to ask for keys, and when it ends.
 
-    __slots__ = ("_began_s", "_bounds", "_most_s")
+    While what it has said waits for its turn, neither time goes on: neighbours at its
+    address may make that long.
+    """
+
+    __slots__ = ("_began_s", "_bounds", "_most_s", "_waited_s", "_waits_since_s")
 
     def __init__(self, now_s: float, bounds: Bounds, most_s: float) -> None:
         self._began_s = now_s
         self._bounds = bounds
         self._most_s = most_s
+        self._waited_s = 0.0
+        self._waits_since_s: float | None = None
+
+    def begin_wait(self, now_s: float) -> None:
+        """Note that something the client has said waits for its turn."""
+        self._waits_since_s = now_s
+
+    def end_wait(self, now_s: float) -> None:
+        """Note that the turn has come."""
+        self._waited_s, self._waits_since_s = self._all_waited_s(now_s), None
 
     def due_end(
         self, commands: ClientCommands, now_s: float, *, is_stuck: bool
@@ -33,16 +47,22 @@ class Lifetime:
         if is_stuck:
             reason = f"nothing was read for {self._bounds.slow_close_s:g} s"
             return DueEnd(CloseCode.SLOW, reason, "clients_slow_closed")
-        ends = self._ends(commands)
+        ends = self._ends(commands, now_s)
         return next((end for end_s, end in ends if end_s <= now_s), None)
 
     def next_end_s(self, commands: ClientCommands, now_s: float) -> float:
         """Return when ``due_end`` may have something else to say than it does now."""
-        return max(now_s, min(end_s for end_s, _ in self._ends(commands)))
+        return max(now_s, min(end_s for end_s, _ in self._ends(commands, now_s)))
 
-    def _ends(self, commands: ClientCommands) -> Iterator[tuple[float, DueEnd]]:
+    def _all_waited_s(self, now_s: float) -> float:
+        since_s = self._waits_since_s
+        return self._waited_s + (0.0 if since_s is None else now_s - since_s)
+
+    def _ends(
+        self, commands: ClientCommands, now_s: float
+    ) -> Iterator[tuple[float, DueEnd]]:
         """Yield by when what would have to happen, the gravest first."""
-        began_s, bounds = self._began_s, self._bounds
+        began_s, bounds = self._began_s + self._all_waited_s(now_s), self._bounds
         if commands.grant is None:
             reason = f"no token was shown in {bounds.auth_s:g} s"
             end = DueEnd(CloseCode.TOKEN_REFUSED, reason, "clients_token_refused")
@@ -56,4 +76,4 @@ class Lifetime:
             end = DueEnd(CloseCode.POLICY, reason, "clients_idle_closed")
             yield began_s + bounds.first_keys_s, end
         end = DueEnd(CloseCode.RESTART, "the stream is old", "clients_retired")
-        yield began_s + self._most_s, end
+        yield self._began_s + self._most_s, end

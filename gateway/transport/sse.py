@@ -162,8 +162,8 @@ class EventStream(Response):
             client.commands.admit(
                 self._grant, time.monotonic(), time.time_ns() // 1_000
             )
-            await hub.turns.wait(client.commands.payers)
-            client.post(client.commands.subscribe(self._command, time.monotonic()))
+            if await hub.wait_turn(client):
+                client.post(client.commands.subscribe(self._command, time.monotonic()))
             # A list of its own: what is around this adds to it.
             headers = [*HEADERS]
             start = {"type": "http.response.start", "status": 200, "headers": headers}

@@ -94,8 +94,9 @@ class StreamEndpoint:
         try:
             stream.attach(client)
             client.post(hub.welcome(client, _now_us()))
-            async with hub.turns.taken(client.commands.payers):
-                _quick_start(client, command)
+            if command is not None and await hub.wait_turn(client):
+                with hub.turns.charged(client.commands.payers):
+                    _quick_start(client, command)
             while True:
                 # A client that does not read its answers is not read either.
                 await client.room()
@@ -103,8 +104,8 @@ class StreamEndpoint:
                 if message["type"] == "websocket.disconnect":
                     self._note_end(client, stream)
                     return
-                async with hub.turns.taken(client.commands.payers):
-                    if client.ending is None:
+                if await hub.wait_turn(client):
+                    with hub.turns.charged(client.commands.payers):
                         self._take(client, message)
         finally:
             hub.leave(client)
@@ -171,10 +172,8 @@ def read_address(query: bytes) -> Subscribe | None:
     return Subscribe(None, keys, min_interval_ms=int(interval), last=int(last))
 
 
-def _quick_start(client: Client, command: Subscribe | None) -> None:
+def _quick_start(client: Client, command: Subscribe) -> None:
     """Subscribe to the keys in the address, as a message without an id would."""
-    if command is None:
-        return
     try:
         client.post(client.commands.subscribe(command, time.monotonic()))
     except WorkRefused as refusal:

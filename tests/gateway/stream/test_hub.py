@@ -62,6 +62,29 @@ async def test_clients_with_the_same_view_are_sent_the_same_object() -> None:
     assert len(hub) == 2
 
 
+@pytest.mark.parametrize("key", [SAMSUNG, f"bars:1m:{SAMSUNG}", f"trades:{SAMSUNG}"])
+async def test_who_has_been_sent_away_leaves_nothing_behind(key: str) -> None:
+    """Neither by what waited for its turn, nor by what it said at the last moment."""
+    hub = make_hub()
+    waiting, late = join(hub), join(hub)
+    # Some milliseconds after the share of half a second is used up.
+    hub.turns.charge(waiting.client.commands.payers, 0.16)
+    turn = asyncio.create_task(hub.wait_turn(waiting.client))
+    await asyncio.sleep(0)
+    for listener in (waiting, late):
+        hub.end(listener.client, CloseCode.OVERLOADED, "too much")
+    assert not await turn
+    late.subscribe(key)
+    assert late.client.commands.answer('{"op":"list"}', 0.0, 0).count(key.encode())
+    hub.leave(late.client)
+    hub.leave(late.client)
+    assert (
+        json.loads(late.client.commands.answer('{"op":"list"}', 0.0, 0))["accepted"]
+        == []
+    )
+    assert not hub.trade_desk.isins
+
+
 async def test_only_clients_with_news_are_woken() -> None:
     """A window of other instruments costs a client nothing."""
     hub = make_hub()

@@ -48,3 +48,25 @@ def test_a_client_shows_its_token_and_asks_in_time() -> None:
         CloseCode.POLICY,
         CloseCode.TOKEN_EXPIRED,
     ]
+
+
+def test_what_waits_for_its_turn_is_not_late() -> None:
+    """A neighbour at the address may make it wait; the stream grows old meanwhile."""
+    commands = make_commands(make_board())
+    commands.grant = None
+    lifetime = Lifetime(0.0, BOUNDS, 100.0)
+    lifetime.begin_wait(4.0)
+    assert lifetime.due_end(commands, 60.0, is_stuck=False) is None
+    assert lifetime.next_end_s(commands, 60.0) == 61.0
+    lifetime.end_wait(60.0)
+    lifetime.begin_wait(60.5)
+    lifetime.end_wait(80.0)
+    assert lifetime.next_end_s(commands, 80.0) == 80.5
+    refused = lifetime.due_end(commands, 80.5, is_stuck=False)
+    assert refused is not None
+    assert refused.code == CloseCode.TOKEN_REFUSED
+    commands.grant = EVERYTHING
+    lifetime.begin_wait(81.0)
+    old = lifetime.due_end(commands, 100.0, is_stuck=False)
+    assert old is not None
+    assert old.code == CloseCode.RESTART

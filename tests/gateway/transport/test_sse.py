@@ -243,6 +243,27 @@ def test_who_goes_at_any_stage_gives_its_place_back(
         eventually(is_served)
 
 
+def test_who_is_sent_away_while_his_keys_wait_gets_none(
+    redis_url: str, tmp_path: Path
+) -> None:
+    """He is told when to come back, and nothing of him stays."""
+    key, token = tmp_path / "token.key", make_token()
+    key.write_text(SECRET)
+    with running_gateway(redis_url, token_key_file=key) as gateway:
+        hub = gateway.hub
+        assert hub.tokens is not None
+        hub.turns.charge([hub.tokens.read(token).holder], 0.2)
+        with socket.create_connection((gateway.host, gateway.port)) as asking:
+            head = f"GET /v1/sse?keys={SAMSUNG} HTTP/1.0\r\n"
+            asking.sendall(f"{head}Authorization: Bearer {token}\r\n\r\n".encode())
+            [client] = eventually(hub.clients)
+            assert gateway.operators.close_client(client.id) == 204
+            told = b"".join(iter(lambda: asking.recv(65_536), b""))
+        assert b'"closed"' in told
+        assert b'"ack"' not in told
+        assert client.delivery.keys == ()
+
+
 def test_a_planned_stop_says_when_to_come_back(gateway: Gateway) -> None:
     """A browser obeys ``retry``; the response ends as it should."""
     with listening(gateway, f"?keys={SAMSUNG}") as (_, events):
