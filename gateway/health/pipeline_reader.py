@@ -23,7 +23,7 @@ from gateway.health.jobs import (
 from gateway.health.kafka_ends import KafkaEndsReader
 from gateway.health.log_ends import LogEnds, decode_redis_ends
 from gateway.upstream.shared_answer import FRESH_S, SharedAnswer
-from gateway.upstream.trade_tail import no_log
+from gateway.upstream.trade_tail import UNREADABLE, in_sentence, no_log
 from ingest.kafka.address import KafkaTopic
 from ingest.process.redis_fault import in_words
 from ingest.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys, OtherKeys
@@ -64,10 +64,11 @@ class PipelineReader:
                 return await self._shared.get(at_most_s)
         except (RedisError, OSError) as error:
             # A timeout is an OSError, with nothing to say.
-            problem, is_redis_down = f"Redis: {in_words(error) or NO_ANSWER}", True
-        except ValueError as error:
-            # Nothing the throttle would have written.
-            problem, is_redis_down = str(error), False
+            problem = f"Redis: {in_words(error) or NO_ANSWER}"
+            # A key that is somebody else's is answered.
+            is_redis_down = "WRONGTYPE" not in str(error)
+        except UNREADABLE as error:
+            problem, is_redis_down = in_sentence(error), False
         log = LogEnds("redis" if self._kafka is None else "kafka", problem=problem)
         now_ms = time.time_ns() // 1_000_000
         return PipelineState(now_ms, (), log, problem, is_redis_down)

@@ -41,6 +41,9 @@ MOST_ENTRIES = 1_000
 _FUTURE_MS = 86_400_000
 """A boundary so far ahead of the clock is past the end of every partition."""
 
+UNREADABLE = (LogUnusable, ValueError, LookupError)
+"""What is raised for data in Redis that no version of ours, or another one, wrote."""
+
 log = structlog.get_logger()
 
 
@@ -63,8 +66,14 @@ async def answering_redis() -> AsyncIterator[None]:
         # A timeout is an OSError, with nothing to say.
         silence = f"no answer within {ANSWER_S:g} s"
         raise LogUnread(f"Redis: {str(error) or silence}") from None
-    except (LogUnusable, ValueError) as error:
-        raise LogUnread(str(error)) from None
+    except UNREADABLE as error:
+        raise LogUnread(in_sentence(error)) from None
+
+
+def in_sentence(error: Exception) -> str:
+    """Say what of the data in Redis is ``UNREADABLE``."""
+    is_missing = isinstance(error, LookupError)
+    return f"a field is missing in Redis: {error}" if is_missing else str(error)
 
 
 def no_log(namespace: str) -> str:
