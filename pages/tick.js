@@ -31,6 +31,8 @@ const BARS = "bars:";
 const MOST_BARS = 512; // of an instrument and interval that are remembered
 const FINAL_CODES = new Set([1000, 1003, 1007, 1008, 1009]);
 const EVERYTHING = "*";
+const OF_LISTS = new Set(["key_limit", "bad_request"]); // some keys of the list may be accepted
+const MOST_REFUSALS = 15; // in a row; after 20 a gateway closes for good
 
 // "KR7005930003@NXT", a venue of an instrument, is none of all instruments.
 const isInstrument = (key) => !key.includes("@");
@@ -181,6 +183,11 @@ export function isOlderBar(bar, known) {
   return step < 0;
 }
 
+// What keys of a subscription stand for: BARS, TRADES, or EVERYTHING for items.
+function kindOf([first = EVERYTHING]) {
+  return [BARS, TRADES].find((kind) => first.startsWith(kind)) ?? EVERYTHING;
+}
+
 // Keys, one or many, as a list.
 function asList(keys) {
   const list = typeof keys === "string" ? [keys] : [...keys];
@@ -231,7 +238,8 @@ export class TickClient {
   //   onMessage(message, tookMs, size)  every message of the server, after it was taken
   //                         in, how long that took, and of how many characters it was
   //   onReset()             another epoch: everything known before is void
-  //   onRejected(rejected)  keys that were not accepted: [{key, code, message}]
+  //   onRejected(rejected)  keys that were not accepted, or that a newer token takes:
+  //                         [{key, code, message}]
   //   onBarsMissed()        bars that were told before may have been amended meanwhile, or
   //                         some are missing: REST has them
   constructor(url, options = {}) {
@@ -245,7 +253,7 @@ export class TickClient {
     this._url = url;
     this._options = options;
     this._listeners = new Map(); // key -> set of callbacks
-    this._isins = new Map(); // code -> ISIN, as the gateway has told
+    this._isins = new Map(); // key by a code -> key by the ISIN, as the gateway has told
     this._codes = new Map(); // the other way round
     this.members = new Map(); // market or sector -> its ISINs
     this._followedBy = new Map(); // ISIN -> the markets and sectors it is followed by
@@ -253,7 +261,10 @@ export class TickClient {
     this._instruments = null; // names the instrument table that says so
     this._changed = new Map(); // ISIN -> window, of what no callback has seen
     this._wanted = new Set(); // keys to ask for
-    this._asked = new Map(); // id of a message -> keys, until it is answered
+    this._asked = new Map(); // id of a message -> keys of one kind, until it is answered
+    this._apart = []; // parts of lists that were refused, to be asked for one by one
+    this._refusals = 0; // so many came in a row
+    this._rejected = new Map(); // key that is listened to and not held -> why not
     this._socket = null;
     this._epoch = null;
     this._heartbeatMs = 5_000;
@@ -266,16 +277,12 @@ export class TickClient {
     this._ended = new AbortController();
     this.barPosition = null; // every bar up to it has arrived
     this._barListeners = new Map(); // key of bars -> set of callbacks
-    this._barNames = new Map(); // key by a code -> key by the ISIN
     this._barLast = new Map(); // key -> how many bars are wanted of it
     this._bars = new Map(); // "1m:ISIN" -> map of start -> newest state
-    this._barsAsked = new Map(); // id of a message -> keys, until it is answered
     this._barEpoch = null;
     this._tradeListeners = new Map(); // "trades:ISIN", or as it was given -> callbacks
-    this._tradesAsked = new Map(); // id of a message -> keys, until it is answered
-    this._dropped = new Map(); // the same of what is held no longer
+    this._dropped = new Map(); // as _asked, of what is held no longer
     this._shown = null; // the message with the newest token
-    this._tradeNames = new Map(); // "trades:ISIN" -> as it was given, by a code
     this._tradesBegun = new Set(); // ISINs of which some have come
     this._tradesLost = new Set(); // those before a connection was lost
     this._isBarSnapshotDue = this._isBarReturn = false;
@@ -294,10 +301,8 @@ export class TickClient {
     this._checkOpen();
     const list = asList(keys);
     for (const key of list) {
-      if (!this._listeners.has(key)) {
-        this._listeners.set(key, new Set());
-        this._wanted.add(key);
-      }
+      if (this._isUnheld(this._listeners, key)) this._wanted.add(key);
+      if (!this._listeners.has(key)) this._listeners.set(key, new Set());
       this._listeners.get(key).add(callback);
       const isins = this.members.get(key) ?? [this._isin(key)];
       const known = key === EVERYTHING ? [...this.items.keys()].filter(isInstrument) : isins;
@@ -324,14 +329,13 @@ export class TickClient {
   bars(interval, instruments, callback, { last = 1 } = {}) {
     this._checkOpen();
     const keys = [...new Set(asList(instruments))].map((instrument) => `${BARS}${interval}:${instrument}`);
-    const wanted = keys.filter((key) => !this._barListeners.has(key));
+    const wanted = keys.filter((key) => this._isUnheld(this._barListeners, key));
     for (const key of keys) {
-      if (wanted.includes(key)) this._barListeners.set(key, new Set());
+      if (!this._barListeners.has(key)) this._barListeners.set(key, new Set());
       else this._barsOf(key).forEach((bar) => safely(() => callback(bar)));
       this._barListeners.get(key).add(callback);
       this._barLast.set(key, Math.max(last, this._barLast.get(key) ?? 1));
     }
-    if (wanted.length) this.barPosition = null;
     if (this._socket === null && this._timer === undefined) {
       this._listen();
       this._connect();
@@ -348,9 +352,9 @@ export class TickClient {
   trades(instruments, callback) {
     this._checkOpen();
     const keys = [...new Set(asList(instruments))].map((instrument) => TRADES + instrument);
-    const wanted = keys.filter((key) => !this._tradeListeners.has(key));
+    const wanted = keys.filter((key) => this._isUnheld(this._tradeListeners, key));
     for (const key of keys) {
-      if (wanted.includes(key)) this._tradeListeners.set(key, new Set());
+      if (!this._tradeListeners.has(key)) this._tradeListeners.set(key, new Set());
       this._tradeListeners.get(key).add(callback);
     }
     if (this._socket === null && this._timer === undefined) {
@@ -402,20 +406,22 @@ export class TickClient {
     }
   }
 
-  _drop(keys) {
+  // Unsubscribe from keys that nobody listens to, by another name either.
+  _drop(some) {
+    const keys = some.filter((key) => !this._isHeld(key));
+    keys.forEach((key) => this._rejected.delete(key));
     if (keys.length && this._isOpen) this._dropped.set(this._send({ op: "unsubscribe", keys }), keys);
   }
 
   _askBars(keys, since = null) {
-    if (!this._isOpen) return;
     const groups = new Map();
     for (const key of keys) {
       const last = this._barLast.get(key);
       if (last !== undefined) groups.set(last, [...(groups.get(last) ?? []), key]);
     }
     for (const [last, some] of groups) {
-      const more = since === null ? {} : { bars_since: since };
-      this._barsAsked.set(this._send({ op: "subscribe", keys: some, last, ...this._calm, ...more }), some);
+      if (since === null) this.barPosition = null;
+      this._subscribe(some, { last, ...(since === null ? {} : { bars_since: since }) });
     }
   }
 
@@ -423,13 +429,12 @@ export class TickClient {
   _barKeys(name) {
     const key = BARS + name;
     const all = `${BARS}${name.split(":")[0]}:${EVERYTHING}`;
-    const codes = [...this._barNames].filter(([, isin]) => isin === key).map(([code]) => code);
     const keys = isInstrument(name) ? [key, all] : [key];
-    return [...keys, ...codes].filter((one) => this._barListeners.has(one));
+    return [...keys, this._codes.get(key)].filter((one) => this._barListeners.has(one));
   }
 
   _barsOf(key) {
-    const [, interval, instrument] = (this._barNames.get(key) ?? key).split(":");
+    const [, interval, instrument] = this._isin(key).split(":");
     const found = [];
     for (const [name, bars] of this._bars) {
       const [itsInterval, isin] = name.split(":");
@@ -451,7 +456,7 @@ export class TickClient {
     const isOther = message.epoch !== this._barEpoch && message.snapshot === true;
     this._barEpoch = message.epoch;
     message.bars.forEach((bar) => this._putBar(bar, isOther));
-    const isWaiting = this._barsAsked.size || this._isBarSnapshotDue || message.final === false;
+    const isWaiting = this._awaits(BARS) || this._isBarSnapshotDue || message.final === false;
     if (message.epoch !== null && !isWaiting) {
       this.barPosition = { epoch: message.epoch, sequence: message.sequence };
     }
@@ -459,9 +464,7 @@ export class TickClient {
   }
 
   _askTrades(keys) {
-    const held = keys.filter((key) => this._tradeListeners.has(key));
-    if (!this._isOpen || !held.length) return;
-    this._tradesAsked.set(this._send({ op: "subscribe", keys: held, ...this._calm }), held);
+    this._subscribe(keys.filter((key) => this._tradeListeners.has(key)));
   }
 
   _endTrades(keys, callback) {
@@ -477,7 +480,7 @@ export class TickClient {
     let before = this._tradesLost.delete(isin) ? null : missed;
     this._tradesBegun.add(isin);
     const key = TRADES + isin;
-    const names = [key, this._tradeNames.get(key)];
+    const names = [key, this._codes.get(key)];
     entries.forEach((entry, place) => {
       Object.assign(entry, { number: number + place, missed: before });
       before = 0;
@@ -508,8 +511,7 @@ export class TickClient {
       this._listeners.delete(key);
       this._wanted.delete(key);
       this._setMembers(key, []);
-      // An instrument may be held by its code as well.
-      if (!this._isNamed(this._isin(key))) dropped.push(key);
+      dropped.push(key);
     }
     this._drop(dropped);
     this._forgetUnwatched();
@@ -534,8 +536,21 @@ export class TickClient {
   }
 
   _isHeld(key) {
-    const held = [this._listeners, this._barListeners, this._tradeListeners];
-    return held.some((listeners) => listeners.has(key)) || this._isNamed(this._isin(key));
+    return this._namesOf(this._isin(key)).length > 0;
+  }
+
+  // The names by which a key of the gateway is listened to.
+  _namesOf(key) {
+    return [key, this._codes.get(key)].filter((name) => this._isListened(name));
+  }
+
+  _isListened(key) {
+    return [this._listeners, this._barListeners, this._tradeListeners].some((listeners) => listeners.has(key));
+  }
+
+  // Whether to ask for a key: whoever comes later to one that was refused is told as well.
+  _isUnheld(listeners, key) {
+    return !listeners.has(key) || this._rejected.has(key);
   }
 
   _isNamed(isin) {
@@ -612,11 +627,12 @@ export class TickClient {
     this._tell("connecting", "connecting");
     this._isSnapshotDue = false;
     this._staleReason = null;
-    this._wanted = new Set(this._listeners.keys());
+    // What was refused has no position, and may spoil the list again.
+    this._wanted = new Set([...this._listeners.keys()].filter((key) => !this._rejected.has(key)));
     this._asked.clear();
-    this._barsAsked.clear();
-    this._tradesAsked.clear();
     this._dropped.clear();
+    this._apart = [];
+    this._refusals = 0;
     for (const isin of this._tradesBegun) this._tradesLost.add(isin);
     this._isBarSnapshotDue = false;
     const socket = new WebSocket(this._url, "tick.v1");
@@ -626,10 +642,13 @@ export class TickClient {
       this._hasOpened = true;
       if (await this._authenticate(socket)) {
         this._isOpen = true;
+        const rejected = [...this._rejected.keys()];
+        const held = (listeners) => [...listeners.keys()].filter((key) => !this._rejected.has(key));
         this._ask(this._isComplete ? this.position : null);
         this._isBarReturn = this._bars.size > 0;
-        this._askBars(this._barListeners.keys(), this.barPosition);
-        this._askTrades([...this._tradeListeners.keys()]);
+        this._askBars(held(this._barListeners), this.barPosition);
+        this._askTrades(held(this._tradeListeners));
+        this._askAgain(rejected);
       }
     };
     socket.onmessage = (event) => {
@@ -681,8 +700,37 @@ export class TickClient {
     if (!this._isOpen || !this._wanted.size) return;
     const keys = [...this._wanted];
     this._wanted.clear();
-    const id = this._send({ op: "subscribe", keys, ...this._calm, ...(since === null ? {} : { since }) });
-    this._asked.set(id, keys);
+    this._subscribe(keys, since === null ? {} : { since });
+  }
+
+  // Subscribe to keys of one kind.
+  _subscribe(keys, options = {}) {
+    if (!this._isOpen || !keys.length) return;
+    keys.forEach((key) => this._rejected.delete(key));
+    this._asked.set(this._send({ op: "subscribe", keys, ...this._calm, ...options }), keys);
+  }
+
+  // Ask for those keys that are still listened to; say whether any is.
+  _askAgain(keys) {
+    for (const key of keys) {
+      if (!this._listeners.has(key)) continue;
+      this._wanted.add(key);
+      this._isComplete = false;
+    }
+    this._ask();
+    this._askBars(keys);
+    this._askTrades(keys);
+    return keys.some((key) => this._isListened(key));
+  }
+
+  // Ask for the next part of what was refused as a list.
+  _askApart() {
+    while (this._apart.length && !this._askAgain(this._apart.pop()));
+  }
+
+  // Whether a subscription to keys of a kind has no answer yet.
+  _awaits(kind) {
+    return [...this._asked.values(), ...this._apart].some((keys) => kindOf(keys) === kind);
   }
 
   _send(message) {
@@ -771,7 +819,7 @@ export class TickClient {
         break;
       case "ack":
         if (message.op === "subscribe") this._acknowledged(message);
-        if (message.op === "auth") this._renew(message.expires);
+        if (message.op === "auth") this._renewed(message);
         this._dropped.delete(message.id);
         break;
       case "error":
@@ -814,67 +862,70 @@ export class TickClient {
   }
 
   _acknowledged(message) {
+    const kind = kindOf(this._asked.get(message.id) ?? []);
     this._asked.delete(message.id);
-    this._attempt = 0;
-    if (this._tradesAsked.delete(message.id)) {
-      for (const [code, key] of Object.entries(message.codes ?? {})) this._tradeNames.set(key, code);
-      if (message.rejected.length) this._say("onRejected", message.rejected);
-      this._tellFeed();
-      return;
-    }
-    if (this._barsAsked.delete(message.id)) {
-      for (const [code, key] of Object.entries(message.codes ?? {})) this._barNames.set(code, key);
-      if (message.accepted.length) this._isBarSnapshotDue = true;
-      if (message.rejected.length) this._say("onRejected", message.rejected);
-      this._tellFeed();
-      return;
-    }
+    this._attempt = this._refusals = 0;
     for (const [code, isin] of Object.entries(message.codes ?? {})) {
       this._isins.set(code, isin);
       this._codes.set(isin, code);
     }
-    for (const [key, isins] of Object.entries(message.members ?? {})) this._setMembers(key, isins);
-    this._instruments = message.instruments ?? this._instruments;
-    if (message.accepted.length) this._isSnapshotDue = true;
-    if (message.rejected.length) this._say("onRejected", message.rejected);
+    if (kind === BARS) {
+      if (message.accepted.length) this._isBarSnapshotDue = true;
+    } else if (kind === EVERYTHING) {
+      for (const [key, isins] of Object.entries(message.members ?? {})) this._setMembers(key, isins);
+      this._instruments = message.instruments ?? this._instruments;
+      if (message.accepted.length) this._isSnapshotDue = true;
+    }
+    this._reject(message.rejected);
     this._tellFeed();
+    this._askApart();
   }
 
-  // What came too fast is said again; what is too much is not.
+  // Tell which keys are not held, and remember it.
+  _reject(rejected) {
+    for (const { key, code } of rejected) this._rejected.set(key, code);
+    if (rejected.length) this._say("onRejected", rejected);
+  }
+
+  // Another token holds: tell what it takes, ask for what it may give.
+  _renewed({ rejected, expires }) {
+    const again = [...this._rejected.keys()].filter((key) => this._rejected.get(key) === "not_allowed");
+    this._reject(rejected.flatMap((one) => this._namesOf(one.key).map((key) => ({ ...one, key }))));
+    this._renew(expires);
+    this._askAgain(again);
+  }
+
+  // What came too fast is said again; of a list that is refused each half. One after the
+  // other: so few refusals come in a row, and the rest is held.
   _refused({ id, code, message, retry_after_ms: retryAfterMs }) {
-    const socket = this._socket;
-    const later = (say) => setTimeout(() => socket === this._socket && say(), retryAfterMs);
-    if (code === "rate_limited" && id === this._shown) later(() => this._authenticate(socket));
-    const dropped = this._dropped.get(id);
-    if (code === "rate_limited" && dropped) later(() => this._drop(dropped.filter((key) => !this._isHeld(key))));
-    this._dropped.delete(id);
-    const ofBars = this._barsAsked.get(id);
-    const ofTrades = this._tradesAsked.get(id);
-    const keys = this._asked.get(id) ?? ofBars ?? ofTrades;
-    if (keys === undefined) return;
-    this._asked.delete(id);
-    this._tradesAsked.delete(id);
-    if (ofTrades !== undefined && code === "rate_limited") {
-      later(() => this._askTrades(ofTrades));
-      return;
-    }
-    if (ofBars !== undefined && code === "rate_limited") {
-      // Still asked for, so that no position is held without them.
-      later(() => {
-        this._barsAsked.delete(id);
-        this._askBars(ofBars);
-      });
-      return;
-    }
-    this._barsAsked.delete(id);
     if (code === "rate_limited") {
-      keys.filter((key) => this._listeners.has(key)).forEach((key) => this._wanted.add(key));
-      this._isComplete = false;
-      setTimeout(() => this._ask(), retryAfterMs);
+      // Keys are still asked for, so that no position is held without them.
+      const socket = this._socket;
+      setTimeout(() => socket === this._socket && this._sayAgain(id), retryAfterMs);
+      return;
+    }
+    this._dropped.delete(id);
+    let keys = this._asked.get(id);
+    if (!this._asked.delete(id)) return;
+    this._refusals += 1;
+    if (keys.length > 1 && OF_LISTS.has(code) && this._refusals < MOST_REFUSALS) {
+      const half = keys.length >> 1;
+      this._apart.push(keys.slice(half), keys.slice(0, half));
     } else {
-      this._say("onRejected", keys.map((key) => ({ key, code, message })));
+      if (this._refusals >= MOST_REFUSALS) keys = keys.concat(...this._apart.splice(0).reverse());
+      this._reject(keys.map((key) => ({ key, code, message })));
       this._tellFeed();
     }
+    this._askApart();
+  }
+
+  _sayAgain(id) {
+    if (id === this._shown) this._authenticate(this._socket);
+    this._drop(this._dropped.get(id) ?? []);
+    this._dropped.delete(id);
+    this._apart.push(this._asked.get(id) ?? []);
+    this._asked.delete(id);
+    this._askApart();
   }
 
   // Another epoch is another truth: nothing of the old one may stay. None at all means
@@ -893,7 +944,7 @@ export class TickClient {
   // A position holds for all keys only once each of them has had its snapshot.
   _hold(message) {
     if (message.window !== null) this.lastWindow = Math.max(message.window, this.lastWindow ?? 0);
-    const isWaiting = this._wanted.size || this._asked.size || this._isSnapshotDue;
+    const isWaiting = this._wanted.size || this._awaits(EVERYTHING) || this._isSnapshotDue;
     if (message.epoch === null || isWaiting) return;
     this._isComplete = true;
     this.position = { epoch: message.epoch, offset: message.offset };

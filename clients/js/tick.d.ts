@@ -299,8 +299,10 @@ export interface Options {
   onMessage?(message: Message, tookMs: number, size: number): void;
   /** Another epoch: everything known before is void. */
   onReset?(): void;
-  /** Keys that were not accepted. */
-  onRejected?(rejected: Rejected[]): void;
+  /** Keys that were not accepted, or that a newer token takes. */
+  onRejected?(
+    rejected: { key: string; code: Rejected["code"] | ErrorMessage["code"]; message: string }[],
+  ): void;
   /** Bars that were told may have been amended meanwhile, or some are missing. */
   onBarsMissed?(): void;
 }

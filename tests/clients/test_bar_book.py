@@ -53,9 +53,16 @@ def test_a_position_holds_for_all_keys() -> None:
     assert book.position is None
     book.take(message(**piece | {"final": True}), is_waiting=False)
     assert book.position == {"epoch": "b", "sequence": 1}
-    book.add([f"bars:5m:{HYNIX}"], print, 3)
-    assert book.position is None
-    assert book.wanted() == {1: ["bars:1m:*"], 3: [f"bars:5m:{HYNIX}"]}
+
+
+def test_keys_are_asked_for_by_how_many_bars_are_wanted() -> None:
+    """By one message for each number; what nobody follows is not asked for."""
+    book, five = BarBook(), f"bars:5m:{HYNIX}"
+    assert book.add(["bars:1m:*", five], print, 1) == ["bars:1m:*", five]
+    assert book.add([five], print, 3) == []
+    assert book.wanted(["bars:1m:*", five, "bars:1h:*"]) == {
+        **{1: ["bars:1m:*"], 3: [five]}
+    }
 
 
 def test_what_nobody_follows_is_forgotten() -> None:
@@ -66,7 +73,7 @@ def test_what_nobody_follows_is_forgotten() -> None:
         book.take(message(bar(start=start)), is_waiting=False)
     later: list[Any] = []
     book.add(["bars:1m:*"], later.append, 1)
-    assert len(later) == MOST_KNOWN
+    assert len(book.known(["bars:1m:*"])) == MOST_KNOWN
     assert book.remove(["bars:1m:*"], told.append) == []
     assert book.remove(["bars:1m:*"], later.append) == ["bars:1m:*"]
     assert not book.has_bars

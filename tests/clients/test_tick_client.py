@@ -258,15 +258,62 @@ async def test_keys_that_are_refused_are_told(redis_url: str, port: int) -> None
     ):
         ticks.subscribe([SAMSUNG, "KR1"], seen.put)
         await soon(lambda: [r["key"] for r in seen.rejected] == ["KR1"])
-        ticks.subscribe([HYNIX, NAVER], seen.put)
-        await soon(lambda: len(seen.rejected) == 3)
-        assert {r["code"] for r in seen.rejected[1:]} == {"key_limit"}
         ticks.bars("2m", [SAMSUNG], print)
-        await soon(lambda: len(seen.rejected) == 4)
-        assert "must be one of 1m" in seen.rejected[3]["message"]
+        await soon(lambda: len(seen.rejected) == 2)
+        assert "must be one of 1m" in seen.rejected[1]["message"]
+        # Whoever comes later is told as well.
+        ticks.subscribe(["KR1"], seen.put)
+        await soon(lambda: len(seen.rejected) == 3)
         ticks.bars("1m", ["*"], print, last=3)
+        await soon(lambda: len(seen.rejected) == 4)
+        assert seen.rejected[3]["message"] == "last: only 1 for all instruments"
+        ticks.subscribe([HYNIX, NAVER], seen.put)
         await soon(lambda: len(seen.rejected) == 5)
-        assert seen.rejected[4]["message"] == "last: only 1 for all instruments"
+        assert (seen.rejected[4]["key"], keys_held(seen)) == (NAVER, 2)
+        assert seen.rejected[4]["code"] == "key_limit"
+
+
+async def test_a_client_that_is_back_holds_every_key_that_it_may(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """Never lost: a list that is refused for some of its keys is asked for in parts."""
+    isins = make_isins(30)
+    publisher.publish(*(make_row(isin) for isin in isins))
+    seen, held = Seen(), Seen()
+    async with seen.client(address(port)) as ticks:
+        ticks.subscribe(isins, held.put)
+        ticks.bars("1m", ["*"], print, last=3)
+        ticks.bars("1m", isins[:2], print, last=3)
+        async with gateway_on(redis_url, port):
+            await soon(lambda: keys_held(seen) == 32)
+            await soon(lambda: ticks.position is not None)
+            await soon(lambda: [r["key"] for r in seen.rejected] == ["bars:1m:*"])
+        await soon(lambda: seen.states[-1:] == ["offline"])
+        seen.rejected.clear()
+        async with gateway_on(redis_url, port, max_keys=11):
+            await soon(lambda: len(seen.rejected) == 22)
+            assert keys_held(seen) == 11
+            await soon(lambda: seen.states[-1] == "live")
+            held.items.clear()
+            publisher.publish(*(make_row(isin, "2", seq=2) for isin in isins))
+            # Those of bars were asked for before the parts.
+            await soon(lambda: len(held.items) == 9)
+            refused = {one["key"] for one in seen.rejected}
+            assert refused == {"bars:1m:*", *isins}.difference(held.items)
+
+
+async def test_what_all_of_a_list_is_refused_for_is_told_of_each(
+    redis_url: str, port: int
+) -> None:
+    """And not asked until the gateway has enough of it."""
+    seen, isins = Seen(), make_isins(100)
+    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+        ticks.bars("1m", isins, print, last=301)
+        await soon(lambda: len(seen.rejected) == 100)
+        assert [r["key"] for r in seen.rejected] == [f"bars:1m:{i}" for i in isins]
+        ticks.subscribe(isins[:1], print)
+        await soon(lambda: keys_held(seen) == 1)
+    assert "offline" not in seen.states
 
 
 async def test_what_was_said_too_fast_is_said_again(
@@ -314,6 +361,42 @@ async def test_a_token_is_renewed_in_time(
         publisher.publish(make_row(SAMSUNG, "2", seq=2))
         await soon(lambda: seen.prices() == {SAMSUNG: "2"})
     assert seen.states.count("connecting") == 1
+
+
+async def test_a_newer_token_takes_keys_and_gives_others(
+    publisher: Publisher, redis_url: str, port: int, tmp_path: Path
+) -> None:
+    """Both are told, by the names that were asked for; a price that rests, too."""
+    path = tmp_path / "token.key"
+    path.write_text(SECRET)
+    publisher.list_instruments()
+    publisher.publish(make_row(SAMSUNG, "1"), make_row(HYNIX, "2"))
+    BarPublisher(publisher._client).publish(make_bar(HYNIX), make_bar())
+    tokens = [(4 - CLOCK_SKEW_S, SAMSUNG), (600, HYNIX), (600, SAMSUNG)]
+
+    async def newest() -> str:
+        seconds, isin = tokens.pop(0)
+        return make_token(seconds, tick={"keys": [isin]})
+
+    seen, bars = Seen(), list[Bar]()
+    lost = ["005930", "bars:1m:005930"]
+    client = seen.client(address(port), token=newest)
+    async with client as ticks:
+        async with gateway_on(redis_url, port, token_key_file=path):
+            ticks.subscribe(["005930", HYNIX], seen.put)
+            ticks.bars("1m", ["005930", HYNIX], bars.append)
+            await soon(lambda: seen.prices() == {SAMSUNG: "1", HYNIX: "2"})
+            await soon(lambda: {bar["isin"] for bar in bars} == {SAMSUNG, HYNIX})
+            await soon(lambda: ticks.position is not None)
+            assert [one["key"] for one in seen.rejected[-2:]] == lost
+            assert {one["code"] for one in seen.rejected} == {"not_allowed"}
+        await soon(lambda: seen.states[-1] == "offline")
+        seen.items.clear()
+        bars.clear()
+        # Allowed again by the token of another connection, which resumes.
+        async with gateway_on(redis_url, port, token_key_file=path):
+            await soon(lambda: seen.prices() == {SAMSUNG: "1"})
+            await soon(lambda: {bar["isin"] for bar in bars} == {SAMSUNG})
 
 
 async def test_a_refused_token_ends_it(
@@ -725,6 +808,8 @@ async def test_bars_are_followed_open_closed_and_amended(
         await soon(lambda: got[-1]["revision"] == 1)
         assert seen.prices() == {SAMSUNG: "1"}
         stop()
+        # Held by its code, it is not given up by its ISIN.
+        ticks.bars("1m", [SAMSUNG], print)()
         count = len(got)
         bars.publish(make_bar(trades=6, closed=True, revision=2))
         await soon(lambda: later[-1]["revision"] == 2)

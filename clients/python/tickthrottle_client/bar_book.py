@@ -5,7 +5,7 @@ with more trades, then that which is closed: between two revisions a bar only ga
 trades.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 from tickthrottle_client.listeners import Listener, Listeners
@@ -31,8 +31,8 @@ def read_bar(bar: Bar) -> Bar:
 class BarBook(Listeners):
     """The keys of bars and who listens to them, by ``bars:<interval>:<instrument>``.
 
-    ``position`` is up to where every bar has arrived, None before the first snapshot
-    of all keys.
+    ``position`` is up to where every bar has arrived. Who asks for keys sets it to None
+    until their snapshot is there.
     """
 
     def __init__(self) -> None:
@@ -48,28 +48,20 @@ class BarBook(Listeners):
     def has_bars(self) -> bool:
         return bool(self._known)
 
-    def wanted(self, keys: Collection[str] | None = None) -> dict[int, list[str]]:
-        """Return the keys to ask for, of all or of some, by how many bars of each."""
+    def wanted(self, keys: Iterable[str]) -> dict[int, list[str]]:
+        """Return which of some keys are listened to, by how many bars of each."""
         by_last: dict[int, list[str]] = {}
-        for key, last in self._last.items():
-            if keys is None or key in keys:
-                by_last.setdefault(last, []).append(key)
+        for key in keys:
+            if key in self._last:
+                by_last.setdefault(self._last[key], []).append(key)
         return by_last
 
     def add(self, keys: Iterable[str], listener: Listener, last: int = 1) -> list[str]:
-        """Have somebody listen; return the keys that have to be asked for.
-
-        Who comes later hears at once what is known.
-        """
+        """Have somebody listen; return the keys that have to be asked for."""
         keys = list(keys)
         new = super().add(keys, listener)
         for key in keys:
             self._last[key] = max(last, self._last.get(key, 1))
-            if key not in new:
-                for bar in tuple(self._bars_of(key)):
-                    listener(bar)
-        if new:
-            self.position = None
         return new
 
     def remove(self, keys: Iterable[str], listener: Listener) -> list[str]:
@@ -122,6 +114,10 @@ class BarBook(Listeners):
             names.append(f"{BARS}{interval}:{ALL}")
         names += [code for code, name in self._names.items() if name == key]
         return [name for name in names if name in self]
+
+    def known(self, keys: Iterable[str]) -> list[Bar]:
+        """Return what is known of keys, for whoever comes later."""
+        return [bar for key in keys for bar in self._bars_of(key)]
 
     def _bars_of(self, key: str) -> Iterator[Bar]:
         name = self._names.get(key, key)

@@ -18,6 +18,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Ite
 from contextlib import aclosing, suppress
 from decimal import Decimal
 from inspect import iscoroutinefunction
+from itertools import chain
 from random import random
 from typing import Any, Literal, ParamSpec, Self, TypeAlias
 from urllib.parse import urlsplit
@@ -86,6 +87,10 @@ SILENT_HEARTBEATS = 2.5
 SILENT_WINDOWS = 3
 SILENCE_SLACK_S = 1.5
 MAX_FRAME_BYTES = 2**24
+OF_LISTS = ("key_limit", "bad_request")
+"""With these errors a list is refused of which some keys may be accepted."""
+MOST_REFUSALS = 15
+"""So many in a row end the search for those; after 20 a gateway closes for good."""
 
 
 def backoff_s(attempt: int, chance: float) -> float:
@@ -178,7 +183,9 @@ class TickClient:
     nothing at all for three of them), starting (they will: the job that makes them
     starts), offline (a new connection will be made) and closed (none will).
     ``on_reset()``: another epoch, everything known before is void.
-    ``on_rejected(rejected)``: keys that were not accepted. ``on_message(message)``:
+    ``on_rejected(rejected)``: keys that were not accepted, or that a newer token takes.
+    They are asked for again after a reconnect, after a newer token if it was for that,
+    and by whoever subscribes to them. ``on_message(message)``:
     every message, after it was taken in. ``on_bars_missed()``: bars that were told
     before may have been amended meanwhile, or some are missing; REST has them.
 
@@ -235,6 +242,12 @@ class TickClient:
         self._instruments: str | None = None
         # Keys of subscriptions without an answer, each of one kind, by their numbers.
         self._asked: dict[int, Collection[str]] = {}
+        # Parts of lists that were refused, to be asked for one after the other, and how
+        # many refusals came in a row.
+        self._apart: list[Collection[str]] = []
+        self._refusals = 0
+        # Keys that somebody listens to and the gateway does not hold, and why not.
+        self._rejected: dict[str, str] = {}
         # What was said beside them and has no answer: keys to drop, the newest token.
         self._dropped: dict[int, Collection[str]] = {}
         self._shown: int | None = None
@@ -339,7 +352,7 @@ class TickClient:
             for group in tuple(self.groups):
                 if key in (group, ALL_GROUPS):
                     callback(self.groups[group])
-        self._ask_items(new)
+        self._ask_items(self._unheld(keys, new))
         return lambda: self._unsubscribe(keys, callback)
 
     async def follow(self, *keys: str) -> AsyncGenerator[Item, None]:
@@ -410,7 +423,10 @@ class TickClient:
         """
         callback = self._own(callback)
         keys = [f"{BARS}{interval}:{name}" for name in _names(instruments)]
-        self._ask_bars(self._bars.add(keys, callback, last))
+        new = self._bars.add(keys, callback, last)
+        for bar in self._bars.known(key for key in keys if key not in new):
+            callback(bar)
+        self._ask_bars(self._unheld(keys, new))
         return lambda: self._end(self._bars, keys, callback)
 
     def trades(
@@ -425,7 +441,7 @@ class TickClient:
         """
         callback = self._own(callback)
         keys = [TRADES + name for name in _names(instruments)]
-        self._ask(self._trades.add(keys, callback))
+        self._ask(self._unheld(keys, self._trades.add(keys, callback)))
         return lambda: self._end(self._trades, keys, callback)
 
     def _end(
@@ -441,10 +457,11 @@ class TickClient:
             self._ask(keys, since=since)
 
     def _ask_bars(
-        self, keys: Collection[str] | None = None, since: dict[str, Any] | None = None
+        self, keys: Collection[str], since: dict[str, Any] | None = None
     ) -> None:
-        """Ask for keys of bars, for all of them without a name."""
         for last, some in self._bars.wanted(keys).items():
+            if since is None:
+                self._bars.position = None
             self._ask(some, last=last, bars_since=since)
 
     def _ask(self, keys: Collection[str], **options: Any) -> None:
@@ -454,15 +471,42 @@ class TickClient:
         # The newest one decides: an interval has to be in each.
         options["min_interval_ms"] = self._min_interval_ms
         given = {name: value for name, value in options.items() if value}
+        for key in keys:
+            self._rejected.pop(key, None)
         number = self._say({"op": "subscribe", "keys": list(keys), **given})
         if number is not None:
             self._asked[number] = keys
 
+    def _ask_again(self, keys: Collection[str]) -> bool:
+        """Ask for those keys that are still listened to; say whether any is."""
+        wanted = [key for key in keys if any(key in book for book in self._books)]
+        self._ask_items([key for key in wanted if key in self._listeners])
+        self._ask_bars(wanted)
+        self._ask([key for key in wanted if key in self._trades])
+        return bool(wanted)
+
+    def _ask_apart(self) -> None:
+        """Ask for the next part of what was refused as a list."""
+        while self._apart and not self._ask_again(self._apart.pop()):
+            pass
+
+    def _unheld(self, keys: Collection[str], new: Collection[str]) -> list[str]:
+        """Return which keys to ask for: new ones, and those that were refused before.
+
+        Whoever comes later is told as well.
+        """
+        return [*new, *filter(self._rejected.__contains__, keys)]
+
     def _awaits(self, kind: str) -> bool:
         """Tell whether a subscription to keys of a kind has no answer yet."""
-        return any(_kind_of(keys) == kind for keys in self._asked.values())
+        waiting = (*self._asked.values(), *self._apart)
+        return any(_kind_of(keys) == kind for keys in waiting)
 
     def _drop(self, keys: Collection[str]) -> None:
+        """Unsubscribe from keys that nobody listens to, by another name either."""
+        keys = [key for key in keys if not self._is_held(key)]
+        for key in keys:
+            self._rejected.pop(key, None)
         if keys and (number := self._say({"op": "unsubscribe", "keys": [*keys]})):
             self._dropped[number] = keys
 
@@ -473,9 +517,7 @@ class TickClient:
         for key in map(self._renamed, keys):
             if self._listeners.remove([key], callback):
                 self._set_members(key, ())
-                # An instrument may be held by its code as well.
-                if not self._is_named(self._isins.get(key, key)):
-                    dropped.append(key)
+                dropped.append(key)
         self._drop(dropped)
         self._forget_unwatched()
 
@@ -496,11 +538,17 @@ class TickClient:
     def _is_named(self, isin: str) -> bool:
         return isin in self._listeners or self._codes.get(isin) in self._listeners
 
+    @property
+    def _books(self) -> tuple[Listeners, ...]:
+        return self._listeners, self._bars, self._trades
+
     def _is_held(self, key: str) -> bool:
-        is_asked = any(
-            key in held for held in (self._listeners, self._bars, self._trades)
-        )
-        return is_asked or self._is_named(self._isins.get(key, key))
+        return bool(self._names_of(self._isins.get(key, key)))
+
+    def _names_of(self, key: str) -> list[str]:
+        """Return the names by which a key of the gateway is listened to."""
+        names = (key, self._codes.get(key, key))
+        return [n for n in dict.fromkeys(names) if any(n in b for b in self._books)]
 
     def _isins_of(self, key: str) -> tuple[str, ...]:
         return self.members.get(key) or (self._isins.get(key, key),)
@@ -564,6 +612,8 @@ class TickClient:
         """Follow one connection to its end; return how it was closed, if it was."""
         self._asked.clear()
         self._dropped.clear()
+        self._apart.clear()
+        self._refusals = 0
         self._trades.lose()
         self._is_snapshot_due = self._is_bar_snapshot_due = False
         self._stale_reason = None
@@ -576,10 +626,17 @@ class TickClient:
                 self._outbox = asyncio.Queue()
                 self._show_token(token)
                 since = self.position if self._is_complete else None
-                self._ask_items(list(self._listeners), since)
+                # What was refused has no position, and may spoil the list again.
+                rejected = list(self._rejected)
+                items, bars, trades = (
+                    [key for key in book if key not in self._rejected]
+                    for book in self._books
+                )
+                self._ask_items(items, since)
                 self._is_bar_return = self._bars.has_bars
-                self._ask_bars(since=self._bars.position)
-                self._ask(list(self._trades))
+                self._ask_bars(bars, self._bars.position)
+                self._ask(trades)
+                self._ask_again(rejected)
                 speaking = asyncio.create_task(self._speak(connection))
                 try:
                     await self._listen(connection)
@@ -693,7 +750,7 @@ class TickClient:
             case "ack" if message["op"] == "subscribe":
                 self._acknowledged(message)
             case "ack" if message["op"] == "auth":
-                self._renew(message["expires"])
+                self._renewed(message)
             case "ack":
                 self._dropped.pop(message.get("id", 0), None)
             case "error":
@@ -739,23 +796,42 @@ class TickClient:
 
     def _acknowledged(self, message: dict[str, Any]) -> None:
         kind = _kind_of(self._asked.pop(message.get("id", 0), ()))
-        self._attempt = 0
+        self._attempt = self._refusals = 0
         codes = message.get("codes", {})
         self._bars.name(codes)
         self._trades.name(codes)
+        for code, name in codes.items():
+            self._isins[code] = name
+            self._codes[name] = code
         if kind == BARS:
             self._is_bar_snapshot_due |= bool(message["accepted"])
         elif kind == ALL:
-            for code, isin in codes.items():
-                self._isins[code] = isin
-                self._codes[isin] = code
             for key, isins in message.get("members", {}).items():
                 self._set_members(key, isins)
             self._instruments = message.get("instruments", self._instruments)
             self._is_snapshot_due |= bool(message["accepted"])
-        if message["rejected"]:
-            self._on_rejected(message["rejected"])
+        self._reject(message["rejected"])
         self._tell_feed()
+        self._ask_apart()
+
+    def _reject(self, rejected: list[dict[str, str]]) -> None:
+        """Tell which keys are not held, and remember it."""
+        self._rejected.update((one["key"], one["code"]) for one in rejected)
+        if rejected:
+            self._on_rejected(rejected)
+
+    def _renewed(self, message: dict[str, Any]) -> None:
+        """Another token holds: tell what it takes, ask for what it may give."""
+        again = [key for key, code in self._rejected.items() if code == "not_allowed"]
+        self._reject(
+            [
+                {**one, "key": name}
+                for one in message["rejected"]
+                for name in self._names_of(one["key"])
+            ]
+        )
+        self._renew(message["expires"])
+        self._ask_again(again)
 
     def _renew(self, expires_us: int | None) -> None:
         """A newer token in time keeps the connection: at nine tenths of what is left.
@@ -768,9 +844,12 @@ class TickClient:
             self._renew_at_s = time.monotonic() + at_s
 
     def _refused(self, message: dict[str, Any]) -> None:
-        """What came too fast is said again; what is too much is not."""
-        number = message.get("id", 0)
-        if message["code"] == "rate_limited":
+        """What came too fast is said again; of a list that is refused each half.
+
+        One after the other: so few refusals come in a row, and the rest is held.
+        """
+        number, code = message.get("id", 0), message["code"]
+        if code == "rate_limited":
             # Keys are still asked for, so that no position is held without them.
             delay_s = message["retry_after_ms"] / 1_000
             loop = asyncio.get_running_loop()
@@ -778,18 +857,25 @@ class TickClient:
             if number == self._shown:
                 self._renew_at_s = time.monotonic() + delay_s
         elif number in self._asked:
-            keys = self._asked.pop(number)
-            code, text = message["code"], message["message"]
-            self._on_rejected([{"key": k, "code": code, "message": text} for k in keys])
+            keys = [*self._asked.pop(number)]
+            self._refusals += 1
+            if len(keys) > 1 and code in OF_LISTS and self._refusals < MOST_REFUSALS:
+                half = len(keys) // 2
+                self._apart += keys[half:], keys[:half]
+            else:
+                if self._refusals >= MOST_REFUSALS:
+                    keys += chain.from_iterable(reversed(self._apart))
+                    self._apart.clear()
+                text = message["message"]
+                self._reject([{"key": k, "code": code, "message": text} for k in keys])
+                self._tell_feed()
+            self._ask_apart()
 
     def _say_again(self, number: int, outbox: object) -> None:
         if outbox is self._outbox:
-            dropped = self._dropped.pop(number, ())
-            self._drop([key for key in dropped if not self._is_held(key)])
-            keys = self._asked.pop(number, ())
-            self._ask_items([key for key in keys if key in self._listeners])
-            self._ask_bars(keys)
-            self._ask([key for key in keys if key in self._trades])
+            self._drop(self._dropped.pop(number, ()))
+            self._apart.append(self._asked.pop(number, ()))
+            self._ask_apart()
 
     def _enter(self, epoch: str | None) -> None:
         """Another epoch is another truth: nothing of the old one may stay."""

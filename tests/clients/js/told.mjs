@@ -1,0 +1,29 @@
+// Subscribes as the first line says, and prints what the client tells, a line each. Tokens
+// are asked for with a line, and come as one.
+import { createInterface } from "node:readline";
+
+import { TickClient } from "./tick.mjs";
+
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const [url, calls, hasToken] = JSON.parse((await lines.next()).value);
+const tell = (...told) => console.log(JSON.stringify(told));
+const token = async () => {
+  tell("token");
+  return (await lines.next()).value;
+};
+
+// Reconnects come soon: the longest delay would be half a minute.
+Math.random = () => 0.02;
+const ticks = new TickClient(url, {
+  token: hasToken ? token : undefined,
+  onState: (state) => tell("state", state),
+  onRejected: (rejected) => rejected.forEach(({ key, code }) => tell("rejected", key, code)),
+  onMessage(message) {
+    if (message.type === "ack") tell("held", message.count);
+    if (ticks.position !== null) tell("position", ticks.position.offset);
+  },
+});
+for (const [name, ...values] of calls) {
+  if (name === "subscribe") ticks.subscribe(values[0], (item) => tell("item", item.isin, item.price));
+  else ticks.bars("1m", values[0], (bar) => tell("bar", bar.isin), { last: values[1] });
+}
