@@ -5,7 +5,7 @@ import json
 import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -500,6 +500,40 @@ async def test_a_fault_of_a_callback_ends_the_block(
         for kind in (ZeroDivisionError, BrokenPipeError, TimeoutError):
             with pytest.raises(kind):
                 await follow(Seen().client(address(port)), SAMSUNG, fail)
+
+
+async def test_a_callback_that_fails_at_once_leaves_its_keys_to_others(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """The block raises it when it ends, whoever has caught it before."""
+    publisher.publish(make_row(SAMSUNG, "1"), make_row(HYNIX, "2"))
+    BarPublisher(publisher._client).publish(make_bar(), make_bar(HYNIX))
+    seen, bars, faults = Seen(), list[Bar](), [ZeroDivisionError()] * 2
+
+    def fail(_: Item) -> None:
+        if faults:
+            raise faults.pop()
+
+    async def listen(ticks: TickClient) -> None:
+        ticks.subscribe(SAMSUNG, seen.put)
+        ticks.bars("1m", SAMSUNG, bars.append)
+        await soon(lambda: seen.items and bars)
+        with suppress(ZeroDivisionError):
+            ticks.subscribe([SAMSUNG, HYNIX], fail)
+        with suppress(ZeroDivisionError):
+            ticks.bars("1m", [SAMSUNG, HYNIX], fail)
+        assert not faults
+        ticks.subscribe(HYNIX, seen.put)
+        ticks.bars("1m", HYNIX, bars.append)
+        await soon(lambda: HYNIX in seen.items)
+        await soon(lambda: {bar["isin"] for bar in bars} == {SAMSUNG, HYNIX})
+        seen.calls.append("all")
+
+    async with gateway_on(redis_url, port):
+        with pytest.raises(ZeroDivisionError):
+            async with seen.client(address(port)) as ticks:
+                await listen(ticks)
+    assert seen.calls[-1] == "all"
 
 
 def made_item(**changes: Any) -> str:

@@ -343,7 +343,8 @@ class TickClient:
         if iscoroutinefunction(callback):
             return self._await_each(keys, callback)
         callback = self._own(callback)
-        new = self._listeners.add(keys, callback)
+        # Asked for first: others may wait for it, whatever becomes of this callback.
+        self._ask_items(self._unheld(keys, self._listeners.add(keys, callback)))
         for key in keys:
             every = filter(is_instrument, tuple(self.items))
             for isin in every if key == ALL else self._isins_of(key):
@@ -352,7 +353,6 @@ class TickClient:
             for group in tuple(self.groups):
                 if key in (group, ALL_GROUPS):
                     callback(self.groups[group])
-        self._ask_items(self._unheld(keys, new))
         return lambda: self._unsubscribe(keys, callback)
 
     async def follow(self, *keys: str) -> AsyncGenerator[Item, None]:
@@ -424,9 +424,9 @@ class TickClient:
         callback = self._own(callback)
         keys = [f"{BARS}{interval}:{name}" for name in _names(instruments)]
         new = self._bars.add(keys, callback, last)
+        self._ask_bars(self._unheld(keys, new))
         for bar in self._bars.known(key for key in keys if key not in new):
             callback(bar)
-        self._ask_bars(self._unheld(keys, new))
         return lambda: self._end(self._bars, keys, callback)
 
     def trades(
