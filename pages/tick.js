@@ -672,9 +672,8 @@ export class TickClient {
   async _authenticate(socket) {
     const { token } = this._options;
     if (token === undefined) return socket === this._socket;
-    const text = await Promise.resolve(typeof token === "function" ? token() : token).catch(
-      () => null,
-    );
+    const made = async () => (typeof token === "function" ? token() : token);
+    const text = await made().catch(() => null);
     if (socket !== this._socket) return false;
     if (text === null) {
       this._lost(null);

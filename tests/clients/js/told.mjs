@@ -5,10 +5,14 @@ import { createInterface } from "node:readline";
 import { TickClient } from "./tick.mjs";
 
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const [url, calls, hasToken] = JSON.parse((await lines.next()).value);
+const [url, calls, hasToken, tokenFails] = JSON.parse((await lines.next()).value);
 const tell = (...told) => console.log(JSON.stringify(told));
-const token = async () => {
+const token = () => {
   tell("token");
+  if (tokenFails) throw new Error("no token");
+  return nextLine();
+};
+const nextLine = async () => {
   return (await lines.next()).value;
 };
 

@@ -1,4 +1,4 @@
-"""Keys that a gateway refuses, in tick.js: told one by one, and no others lost."""
+"""Keys and tokens that a gateway refuses or gets late, in tick.js under Node."""
 
 import asyncio
 import json
@@ -32,11 +32,16 @@ class Told:
         self._token: Callable[[], str] = str
 
     def begin(
-        self, port: int, *calls: Any, token: Callable[[], str] | None = None
+        self,
+        port: int,
+        *calls: Any,
+        token: Callable[[], str] | None = None,
+        token_fails: bool = False,
     ) -> None:
         """Have it make some calls."""
         self._token = token or str
-        self._write(json.dumps([address(port), calls, token is not None]))
+        has_token = token_fails or token is not None
+        self._write(json.dumps([address(port), calls, has_token, token_fails]))
 
     def of(self, name: str) -> list[Any]:
         """Return what was told under a name: the first thing each time."""
@@ -114,6 +119,16 @@ async def test_what_all_of_a_list_is_refused_for_is_told_of_each(
         assert told.of("rejected") == [f"bars:1m:{isin}" for isin in isins]
         await soon(lambda: told.newest("state") != "connecting")
         assert "offline" not in told.of("state")
+
+
+async def test_a_token_that_cannot_be_made_is_tried_again(
+    redis_url: str, told: Told
+) -> None:
+    """Whether its promise fails or the function itself: it ended a program in Node."""
+    port = free_port()
+    async with gateway_on(redis_url, port):
+        told.begin(port, ["subscribe", [SAMSUNG]], token_fails=True)
+        await soon(lambda: told.of("state").count("offline") >= 2)
 
 
 async def test_a_newer_token_takes_keys_and_gives_others(
