@@ -7,7 +7,6 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 
 from gateway.http import problems
 from gateway.http.request_budget import FREE
@@ -127,11 +126,6 @@ def problem_response(status: int, case: Case | None = None) -> dict[str, Any]:
     example = problems.describe(status, code, detail)
     content = {"schema": {"$ref": PROBLEM}, "example": example}
     return {"description": description, "content": {problems.MEDIA_TYPE: content}}
-
-
-def name_operation(route: APIRoute) -> str:
-    """Return a route's operation id: the name of its function."""
-    return route.name
 
 
 def describe(app: FastAPI, *, for_operators: bool) -> None:

@@ -26,11 +26,12 @@ log = structlog.get_logger()
 
 
 class IncidentKeeper:
-    """Looks at the findings until it is cancelled, and keeps the incidents on disk.
+    """Looks at the findings until it is cancelled, and keeps the incidents.
 
     ``look`` says what is wrong. ``file`` is read at once and written after each change,
-    whole, so that it is the one or the other at any moment; None: they are kept until
-    the process ends. A file that cannot be read is left as it is, and said so once.
+    whole, so that it is the one or the other at any moment. Without a file they are in
+    memory alone, until the process ends. A file that cannot be read is left as it is,
+    and said so once.
     """
 
     def __init__(
