@@ -20,7 +20,7 @@ from ingest.redis_keys import Keys
 from throttle.leadership import Candidate, JobRefused
 from throttle.lease.lease import Fenced, Keeper
 from throttle.lease.retry import create_client
-from throttle.publish.publisher import StreamLost
+from throttle.publish.publisher import ReadElsewhere, StreamLost
 from throttle.settings import ThrottleSettings
 from throttle.spark.java import find_java
 from throttle.spark.options import SourceOptions, made_up_windows, source_options
@@ -155,7 +155,8 @@ def _lead(
         return False
     except StreamLost as error:
         log.warning(str(error))
-        return True
+        metrics.refused(error.cause)
+        return not isinstance(error, ReadElsewhere)
     finally:
         stop_query(query, sink)
 

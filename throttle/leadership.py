@@ -155,7 +155,7 @@ class Candidate:
         return until_done(call, self._stop, self._log_outage)
 
     def _create_publisher(self, grant: LeaseGrant, info: LogInfo) -> Publisher:
-        rules = entry_rules(source_options(self._settings, info))
+        rules = entry_rules(source_options(self._settings, info, self.lease.owner))
         standing = TakingBack(rules._replace(since=grant.since))
         options = PublishOptions.of(self._settings)
         return Publisher(self._client, self._keys, options, grant.term, standing)

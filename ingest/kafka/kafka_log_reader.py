@@ -23,6 +23,7 @@ from ingest.kafka.address import KafkaTopic
 from ingest.kafka.offsets import KafkaOffsets
 from ingest.kafka.partition_end import AHEAD_MS
 from ingest.tradelog.contract import (
+    NO_SERVER,
     PIECE_BYTES,
     Chunk,
     Head,
@@ -85,7 +86,7 @@ class KafkaLogReader:
 
     def server_id(self) -> str:
         """Return nothing: the brokers take care of what was acknowledged."""
-        return ""
+        return NO_SERVER
 
     def clock_ms(self) -> int:
         """Return this machine's clock less the margin, milliseconds since 1970."""

@@ -26,6 +26,10 @@ PIECE_BYTES = 8 * 2**20
 """About so many bytes of entries a reader asks for at a time."""
 
 
+NO_SERVER = ""
+"""The server's name of a log that loses nothing when another one answers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Consecutive entries of one partition, as columns of equal length.
@@ -113,7 +117,7 @@ class LogReader(Protocol):
         """Return the log server's clock, milliseconds since 1970."""
 
     def server_id(self) -> str:
-        """Return which process answers, empty where what was read is never lost.
+        """Return which process answers, NO_SERVER where what was read is never lost.
 
         Another one, as after a fail-over, may lack entries that were read already.
         """

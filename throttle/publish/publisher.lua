@@ -11,7 +11,8 @@
 --       (day_so_far.py); all of these again, as a message of the channel has them;
 --       the bytes of each dead letter, or their beginning
 --
--- The head has: channel, job, term, start and end (the cuts, as stored), window_ms,
+-- The head has: channel, job, term, servers (run ids of those that were read, none if the
+-- log is Kafka), start and end (the cuts, as stored), window_ms,
 -- window_log (its length), batch (its id), instruments (version of the instrument table as text, since it
 -- has more digits than a double keeps; 0: none),
 -- instruments_digest; no_news, the rows that show no trade of their own ("<end> <isin> stale", or
@@ -36,7 +37,8 @@
 --
 -- A job whose term is not the newest publishes nothing, nor does one whose batch does
 -- not begin where the job's last one ended, nor anybody on a server that was started since
--- the epoch began (acquire.lua begins another one there). A row whose version is not greater than the
+-- the epoch began (acquire.lua begins another one there), nor is anything published that was
+-- read from another server. A row whose version is not greater than the
 -- stored one (trade_order.py) is stale, and so is one without a version, whose trades do not count
 -- for the last price: in its place comes what is shown, with the sums of the row, which restates
 -- it. A version begins with the instrument's revision. That is raised where the trade that is
@@ -52,6 +54,7 @@
 --   fenced, term     another job of this name has taken over
 --   lost             the stream is gone, or may be older than what was published: it is
 --     older than this job's last batch, or its server was started again
+--   elsewhere, there, here  the batch was read from there
 --   stale, names     other rows are no news than the head says: nothing was written
 --   moved, isins     others have published these, whose days go on from later ones: neither
 --   shared           other jobs publish, too, and days_before were not given: neither
@@ -88,6 +91,10 @@ if newest_term < term or not since then return {'lost'} end
 local server = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 if redis.call('HGET', meta, 'server') ~= server then return {'lost'} end
 if published_cut == head['end'] then return {'repeat'} end
+-- Of two primaries each has entries that the other lacks.
+for _, read in ipairs(head.servers) do
+  if read ~= server then return {'elsewhere', read, server} end
+end
 if published_cut ~= head.start then return {'lost'} end
 since = cjson.decode(since)
 

@@ -1,10 +1,10 @@
 """One atomic publish of a batch: its windows, its refused trades and its books."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import redis
@@ -41,9 +41,23 @@ log = structlog.get_logger()
 
 _NO_GROUPS = BatchGroups((), ())
 
+RefusalCause = Literal["stream_lost", "read_elsewhere"]
+"""Why a job reads a batch again, under a new term."""
+
 
 class StreamLost(RuntimeError):
     """The published stream is gone, or older than what this job has published."""
+
+    cause: RefusalCause = "stream_lost"
+
+
+class ReadElsewhere(StreamLost):
+    """A batch was read from another server than it was to be published on.
+
+    The stream is as it was; what this server's log holds is to be read.
+    """
+
+    cause: RefusalCause = "read_elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +139,8 @@ class Publisher:
         """Store windows, dead letters and books in one atomic step.
 
         Raises Fenced when another job of this name has taken over, StreamLost when
-        the batch does not begin where the job's last one ended, and redis.RedisError or
+        the batch does not begin where the job's last one ended, ReadElsewhere when
+        another server has answered for the log, and redis.RedisError or
         LogAway, after which the batch may be published again.
         """
         names, job = self._keys, self._options.job
@@ -139,6 +154,8 @@ class Publisher:
         ]
         no_news = self._shown.no_news(batch, restated)
         days = self._days.after(batch, taken)
+        if taken is not None:
+            batch = replace(batch, servers=taken.servers())
         while True:
             args = self._document(batch, batch_id, no_news, days, restated)
             status, *values = self._publish(keys=keys, args=args)
@@ -162,6 +179,12 @@ class Publisher:
         if status == b"lost":
             raise StreamLost(
                 "the stream was emptied or rolled back, or its server was started again"
+            )
+        if status == b"elsewhere":
+            there, here = (value.decode() for value in values)
+            raise ReadElsewhere(
+                f"the batch was read from another server ({there}, this one is "
+                f"{here}): it is read again"
             )
         if status == b"repeat":
             # What is known of them may have it already, or not.
@@ -203,6 +226,7 @@ class Publisher:
             "channel": self._keys.updates,
             "job": options.job,
             "term": self._term,
+            "servers": sorted(batch.servers),
             "start": orjson.dumps(batch.start.to_offset()).decode(),
             "end": orjson.dumps(batch.end.to_offset()).decode(),
             "window_ms": options.window_ms,

@@ -7,7 +7,7 @@ is planned, and one that is open is read on when it is back.
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ import pyarrow as pa
 import redis
 
 from ingest.redis_keys import Keys
-from ingest.tradelog.contract import LogReader
+from ingest.tradelog.contract import NO_SERVER, LogReader
 from throttle.contract import cut
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import NOTHING
@@ -60,7 +60,7 @@ def first_offset(options: SourceOptions) -> dict[str, Any]:
     """
     if options.initial_offset:
         return dict(orjson.loads(options.initial_offset))
-    client, parent = client_of(options.redis_url), os.getppid()
+    client, parent = client_of(options), os.getppid()
     while True:
         with outages_pass():
             standing = _ask_standing(client, options)
@@ -115,7 +115,7 @@ def _next_start(log: LogReader, options: SourceOptions, end_ms: int) -> Cut | No
     if isinstance(log, SyntheticLog):
         # Nothing is published of it.
         return None if log.is_read(end_ms) else cut.newest_cut(log.tail(end_ms), end_ms)
-    standing = _ask_standing(client_of(options.redis_url), options)
+    standing = _ask_standing(client_of(options), options)
     published = standing.cut
     if not standing.may_publish:
         return None
@@ -134,8 +134,8 @@ def read_batches(
     """Yield the rows from a cut to a boundary, combined, and what was read of the log.
 
     Columns are those of ``row_schema.ARROW_SCHEMA``. An open window is read in steps;
-    the cut is made once the boundary has passed. If another server answers by then,
-    all is read again, from that one. ``pause`` is called with the seconds to wait.
+    the cut is made once the boundary has passed. It names the server that was read; if
+    another one answers by then, both. ``pause`` is called with the seconds to wait.
     """
     log, rows, reached = open_log_reader(options), _Rows(options, part), part.start
     server = ask_patiently(log.server_id)
@@ -150,16 +150,13 @@ def read_batches(
             yield from rows.read(log, reached, upto, is_backlog)
             reached = upto
         if is_over:
-            before, server = server, ask_patiently(log.server_id)
-            if server == before or rows.are_handed_on:
-                break
-            rows, reached = _Rows(options, part), part.start
-            continue
+            break
         rows.combine()
         if not _wait_for_step(log, options, part.end_ms, pause):
             yield from abandoned_row(part.end_ms).to_batches()
             return
-    yield from rows.rest(reached)
+    servers = {server, ask_patiently(log.server_id)} - {NO_SERVER}
+    yield from rows.rest(reached, servers)
 
 
 def _left_ms(log: LogReader, end_ms: int) -> int:
@@ -184,7 +181,7 @@ def _wait_for_step(
         # A job that ends, or was taken over from, gives its batch up: in the middle of
         # one Spark cannot be stopped without a noise.
         with suppress(*AWAY):
-            if not _ask_standing(client_of(options.redis_url), options).may_publish:
+            if not _ask_standing(client_of(options), options).may_publish:
                 return False
         if os.getppid() != parent:
             raise SparkEnded("Spark has ended")
@@ -201,8 +198,6 @@ class _Rows:
         self._pieces = CheckedPieces(options, part.start.end_ms, part.end_ms)
         self._letters = Counter[int]()
         self._tables: list[pa.Table] = []
-        self.are_handed_on = False
-        """Whether Spark has some of them already, because they had become many."""
 
     def read(
         self, log: LogReader, start: Cut, end: Cut, is_backlog: bool
@@ -212,7 +207,6 @@ class _Rows:
         for rows in self._pieces.read(chunks, is_backlog):
             self._tables.append(bound_letters(rows, self._letters))
             if sum(map(len, self._tables)) >= _BATCH_ROWS:
-                self.are_handed_on = True
                 yield from self._take()
 
     def combine(self) -> None:
@@ -220,8 +214,8 @@ class _Rows:
         if len(self._tables) > 1:
             self._tables = [self._combined()]
 
-    def rest(self, end: Cut) -> Iterator[pa.RecordBatch]:
-        """Yield what was not yielded yet, what was read, and the cut."""
+    def rest(self, end: Cut, servers: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Yield what was not yielded yet, what was read and where, and the cut."""
         read = self._pieces
         self._tables += [
             read_row(
@@ -231,7 +225,7 @@ class _Rows:
             for p in self._part.partitions
         ]
         now_ms = time.time_ns() // 1_000_000
-        self._tables.append(cut_row(self._part.start, end, now_ms))
+        self._tables.append(cut_row(self._part.start, end, now_ms, servers))
         yield from self._take()
 
     def _take(self) -> Iterator[pa.RecordBatch]:

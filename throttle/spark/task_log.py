@@ -203,7 +203,14 @@ def kafka_reader(
     return KafkaLogReader(topic, info, only, margin_ms)
 
 
-client_of = lru_cache(maxsize=4)(create_client)
+@lru_cache(maxsize=4)
+def client_of(options: SourceOptions) -> redis.Redis:
+    """Return a client of Redis, the same one for a query's life.
+
+    Workers outlive queries. One that begins anew connects anew: an old connection may
+    be to a server that is the primary no more.
+    """
+    return create_client(options.redis_url)
 
 
 @lru_cache(maxsize=4)
@@ -230,5 +237,5 @@ def open_log_reader(options: SourceOptions) -> LogReader:
     if options.kafka is not None:
         return kafka_reader(options.kafka, info, options.only, options.margin_ms)
     kind = ManualClockLog if options.manual_clock else RedisLogReader
-    client = client_of(options.redis_url)
+    client = client_of(options)
     return kind(client, options.namespace, info, options.only)

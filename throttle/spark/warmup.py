@@ -11,7 +11,7 @@ import pyarrow as pa
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.trade import Trade
-from ingest.tradelog.contract import Chunk, Head, LogInfo, Ranges, Tail
+from ingest.tradelog.contract import NO_SERVER, Chunk, Head, LogInfo, Ranges, Tail
 from tickthrottle_client.trade_v1 import isin_check_digit
 
 WARMUP_INSTRUMENTS = 600
@@ -46,7 +46,7 @@ class SyntheticLog:
 
     def server_id(self) -> str:
         """Return nothing: no server has it."""
-        return ""
+        return NO_SERVER
 
     def clock_ms(self) -> int:
         """Return the end of the newest window that is over."""

@@ -55,6 +55,9 @@ _ENTRY = pa.schema(
 class PastLog(Protocol):
     """What looking back asks of a log (``LogReader``)."""
 
+    def server_id(self) -> str:
+        """Return which process answers, NO_SERVER if what was read is never lost."""
+
     def head(self) -> Head:
         """Return where the log begins."""
 

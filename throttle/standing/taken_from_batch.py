@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 import structlog
 
 from ingest.series import instrument_of
+from ingest.tradelog.contract import NO_SERVER
 from throttle.contract.cut import Cut
 from throttle.contract.day_so_far import DaySoFar
 from throttle.standing import entry_budget
@@ -85,12 +86,26 @@ class KeptLooks:
 class TakenFromBatch:
     """A batch as it is to be published, and its instruments that are ``restated``."""
 
-    def __init__(self, batch: Batch, look: LookBack, kept: KeptLooks) -> None:
-        """Look back. Raises what reading the log raises."""
+    def __init__(
+        self, batch: Batch, look: LookBack, kept: KeptLooks, server: str
+    ) -> None:
+        """Look back, in a log that ``server`` answered for before.
+
+        Raises what reading the log raises.
+        """
         self._look = look
+        self._server = server
         self._kept = kept
         self.batch, restated = restate(batch, settle_batch(batch, look))
         self.restated: Mapping[str, Restated] = restated
+
+    def servers(self) -> frozenset[str]:
+        """Return which servers the batch and what it takes back were read from.
+
+        Raises what reading the log raises.
+        """
+        looked_at = {self._server, self._look.rules.open_log().server_id()}
+        return self.batch.servers | looked_at - {NO_SERVER}
 
     def days_without(self, days: Mapping[str, DaySoFar]) -> dict[str, DaySoFar]:
         """Return days of restated instruments without what the batch takes back.
@@ -146,9 +161,10 @@ class TakingBack:
         if self._last_look is not None:
             # The days of its batch were asked of it, too.
             self._budget.leave(self._last_look.left)
+        server = self._rules.open_log().server_id()
         look = self._look_back(batch)
         self._last_look = look
-        return TakenFromBatch(batch, look, self._kept)
+        return TakenFromBatch(batch, look, self._kept, server)
 
     def _look_back(self, batch: Batch) -> LookBack:
         rules, cuts = self._rules, (batch.start, batch.end)

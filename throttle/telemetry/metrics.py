@@ -6,12 +6,13 @@ Spark's workers inherit the environment, so nothing that they import may make an
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from ingest.process.prometheus import ProcessMetrics
 from ingest.trade import REASONS
+from throttle.publish.publisher import RefusalCause
 from throttle.telemetry.batch_report import SPARK_STAGES, BatchReport
 from throttle.window.decoder import MOST_NAMES, OTHER
 
@@ -73,6 +74,13 @@ class ThrottleMetrics:
             "repeated_batches",
             "Batches that turned out to be published already; counted nowhere else.",
         )
+        refusals = counter(
+            "refused_batches",
+            "Batches that were not published, and are read again.",
+            ["cause"],
+        )
+        causes = get_args(RefusalCause)
+        self._refusals = {cause: refusals.labels(cause) for cause in causes}
         self._fenced = counter(
             "fenced",
             "Times this job found that another one of its name had taken over.",
@@ -171,6 +179,10 @@ class ThrottleMetrics:
             yield
         finally:
             self._lease_held.set(0)
+
+    def refused(self, cause: RefusalCause) -> None:
+        """Take in that a batch is read again."""
+        self._refusals[cause].inc()
 
     def fenced(self) -> None:
         """Take in that another job has taken over."""

@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingest.tradelog.contract import Chunk, Head, LogInfo, Ranges, Tail
+from ingest.tradelog.contract import NO_SERVER, Chunk, Head, LogInfo, Ranges, Tail
 from throttle.analytics.bars.amended_bars import BarBoard, Place
 from throttle.analytics.bars.bar_product import BarSink
 from throttle.analytics.partials.log_source import CutRange, PartialOptions
@@ -159,6 +159,9 @@ class _MemoryLog:
         asked = tuple(partitions) or tuple(range(self.info.partitions))
         ends = tuple(bisect_left(self._append_ms[p], before_ms) for p in asked)
         return Tail(before_ms, asked, ends, ends)
+
+    def server_id(self) -> str:
+        return NO_SERVER
 
     def positions_at(
         self, time_ms: int, partitions: Sequence[int] = ()

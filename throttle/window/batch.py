@@ -111,7 +111,8 @@ class Batch:
     """A batch ready to publish: every window between two cuts.
 
     ``counts[i]`` is of the i-th partition of ``end``. ``read_ms`` is when the last task
-    had read its part, by its machine's clock. ``groups`` is None without an instrument
+    had read its part, by its machine's clock. ``servers`` are those read, none where
+    what was read of a log is never lost. ``groups`` is None without an instrument
     table. ``sums`` are of all windows together, if there are several: those of each
     instrument that has several trades in them. ``traded`` is what all trades come to.
     ``taking_back`` are instruments some of whose trades its entries take back, and the
@@ -129,6 +130,7 @@ class Batch:
     sums: Mapping[str, bytes] = field(default_factory=dict)
     traded: BatchTrades = NO_TRADES
     taking_back: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    servers: frozenset[str] = frozenset()
 
 
 def with_sums_of_rows(
@@ -170,7 +172,7 @@ def assemble(
     not_last, others = _split_not_last(table.filter(pc.invert(is_trade)), instruments)
     if pc.any(pc.equal(others["key"], ABANDONED_KEY)).as_py():
         raise Abandoned("the job has lost or given back its lease")
-    start, end, read_ms = _cuts(others)
+    start, end, read_ms, servers = _cuts(others)
     windows = {
         e: BatchWindow(e) for e in window_ends(start.end_ms, end.end_ms, window_ms)
     }
@@ -203,7 +205,7 @@ def assemble(
     folded = {name: every[name] for name in (END, "key", *FOLDED)}
     traded = BatchTrades(pa.table({**folded, **firsts}), odd)
     more = together, traded, _taking_back(others)
-    return Batch(start, end, *parts, read_ms, instruments, groups, *more)
+    return Batch(start, end, *parts, read_ms, instruments, groups, *more, servers)
 
 
 def _split_not_last(
@@ -250,13 +252,14 @@ def _are_instruments(rows: pa.Table) -> pa.ChunkedArray:
     return pc.invert(pc.match_substring(rows["key"], "@"))
 
 
-def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
+def _cuts(others: pa.Table) -> tuple[Cut, Cut, int, frozenset[str]]:
     cuts = others.filter(pc.equal(others["key"], CUT_KEY))["latest.payload"]
     made = [decode_cuts(payload) for payload in cuts.to_pylist()]
     if not made:
         raise ValueError("a batch has a cut row of each task, this one has none")
-    start, end = join_cuts((start, end) for start, end, _ in made)
-    return start, end, max(read_ms for _, _, read_ms in made)
+    start, end = join_cuts((start, end) for start, end, *_ in made)
+    read_ms, servers = zip(*(of_task[2:] for of_task in made), strict=True)
+    return start, end, max(read_ms), frozenset().union(*servers)
 
 
 def _taking_back(others: pa.Table) -> dict[str, frozenset[int]]:

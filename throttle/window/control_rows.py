@@ -4,6 +4,7 @@ What they say is their payload, JSON, and ``trades``, the entries that were read
 other columns only key, partition, and the window that ``append_time`` is in, count.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import orjson
@@ -19,13 +20,21 @@ from throttle.window.row_schema import (
 )
 
 
-def cut_row(start: Cut, end: Cut, read_ms: int = 0) -> pa.Table:
+def cut_row(
+    start: Cut, end: Cut, read_ms: int = 0, servers: Collection[str] = ()
+) -> pa.Table:
     """Return the row (``ARROW_SCHEMA``) that carries the cuts of a task.
 
     ``end`` is of the partitions that the task has read, the first of which is the row's
-    own. ``read_ms`` is when it had read them, by its machine's clock.
+    own. ``read_ms`` is when it had read them, by its machine's clock, ``servers`` are
+    those that it has read them from.
     """
-    cuts = {"start": start.to_offset(), "end": end.to_offset(), "read_ms": read_ms}
+    cuts = {
+        "start": start.to_offset(),
+        "end": end.to_offset(),
+        "read_ms": read_ms,
+        "servers": sorted(servers),
+    }
     return _marker(CUT_KEY, end.partitions[0], end.end_ms, orjson.dumps(cuts))
 
 
@@ -52,11 +61,11 @@ def read_row(
     return _marker(READ_KEY, partition, end.end_ms, payload, entries)
 
 
-def decode_cuts(payload: bytes) -> tuple[Cut, Cut, int]:
-    """Decode the payload of a cut row: start, end and when the task had read."""
+def decode_cuts(payload: bytes) -> tuple[Cut, Cut, int, frozenset[str]]:
+    """Decode the payload of a cut row: start, end, when and where the task had read."""
     cuts = orjson.loads(payload)
     start, end = Cut.from_offset(cuts["start"]), Cut.from_offset(cuts["end"])
-    return start, end, cuts["read_ms"]
+    return start, end, cuts["read_ms"], frozenset(cuts["servers"])
 
 
 def decode_read(payload: bytes) -> tuple[int, int, Turnover]:

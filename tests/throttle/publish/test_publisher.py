@@ -9,6 +9,8 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ingest.tradelog.contract import LogInfo
+from ingest.tradelog.redis_log_reader import RedisLogReader
 from tests.published import read_snapshots, without_days
 from tests.throttle.publishing import (
     KEYS,
@@ -29,7 +31,15 @@ from throttle.contract.row_sums import RowSums
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import NO_VERSION, encode_version
 from throttle.lease.lease import Fenced
-from throttle.publish.publisher import REPEATED, StreamLost
+from throttle.publish.publisher import (
+    REPEATED,
+    Publisher,
+    PublishOptions,
+    ReadElsewhere,
+    StreamLost,
+)
+from throttle.standing.look_back import EntryRules
+from throttle.standing.taken_from_batch import TakingBack
 
 pytestmark = pytest.mark.redis
 
@@ -424,6 +434,61 @@ def test_a_batch_that_does_not_begin_at_the_stored_cut_is_refused(
             job.publisher.publish(wrong, 1)
         assert dump_all(client) == before
     assert job.publisher.publish(skipped, 1).rows == 1
+
+
+def test_a_batch_read_from_another_server_is_refused(
+    client: redis.Redis, own_client: redis.Redis, job: Job
+) -> None:
+    """Of two primaries each has entries that the other has not.
+
+    Neither where some tasks have read the other one; the epoch stays, and what is read
+    again from the server itself is published. A batch of Kafka names no server.
+    """
+    here, there = (str(c.info("server")["run_id"]) for c in (client, own_client))
+    assert here != there
+    work, before = job.batch([make_row(A, 1)]), dump_all(client)
+    for servers in ({there}, {here, there}):
+        with pytest.raises(ReadElsewhere, match=rf"\({there}, this one is {here}\)"):
+            job.publisher.publish(replace(work, servers=frozenset(servers)), 1)
+        assert dump_all(client) == before
+    again = replace(work, servers=frozenset({here}))
+    assert job.publisher.publish(again, 1).epoch == job.epoch
+    # Wherever it was read: it is published.
+    elsewhere = replace(work, servers=frozenset({there}))
+    assert job.publisher.publish(elsewhere, 1) == REPEATED
+    job.cut = work.end
+    assert job.publish([make_row(A, 2)]).rows == 1
+
+
+def test_what_was_looked_up_on_another_server_is_not_published(
+    client: redis.Redis, own_client: redis.Redis, job: Job
+) -> None:
+    """Which trades stand is asked of the log of the server that publishes, or again."""
+    work = job.batch([make_row(A, 1)])
+    taking_back = replace(work, taking_back={A: frozenset({0})})
+    options = PublishOptions("job", W, window_log=100)
+    before = dump_all(client)
+
+    def publisher_at(of_log: redis.Redis) -> Publisher:
+        reader = RedisLogReader(of_log, "tt", LogInfo("log", 1, 0))
+        rules = EntryRules(lambda: reader, W, 1_000, 65_536, "", is_scattered=False)
+        return Publisher(client, KEYS, options, job.term, TakingBack(rules))
+
+    with pytest.raises(ReadElsewhere):
+        publisher_at(own_client).publish(taking_back, 1)
+    assert dump_all(client) == before
+    assert publisher_at(client).publish(taking_back, 1).windows == 1
+
+
+def test_after_an_ordinary_failover_the_stream_is_lost_first(
+    client: redis.Redis, job: Job
+) -> None:
+    """A replica that became the primary is another server to the epoch, too."""
+    work = replace(job.batch([make_row(A, 1)]), servers=frozenset({"a" * 40}))
+    client.hset(KEYS.meta, "server", "a" * 40)
+    with pytest.raises(StreamLost) as caught:
+        job.publisher.publish(work, 1)
+    assert caught.type is StreamLost
 
 
 @pytest.mark.parametrize("gone", ["all", "meta", "ledger"])

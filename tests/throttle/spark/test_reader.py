@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
 import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
@@ -17,15 +18,18 @@ from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import open_log
 from tests.clients.own_valkey import OwnValkey
 from tests.examples import many
+from tests.throttle.conflated import as_conflated
 from throttle.contract.cut import Cut
-from throttle.lease.lease import Lease
+from throttle.lease.lease import Lease, LeaseGrant
+from throttle.publish.publisher import Publisher, PublishOptions, ReadElsewhere
 from throttle.settings import ThrottleSettings
 from throttle.spark.options import BatchRange, SourceOptions, source_options
 from throttle.spark.reader import read_batches
+from throttle.window.batch import Batch, assemble
 from throttle.window.control_rows import decode_cuts
 from throttle.window.open_batch import join_cuts
 from throttle.window.row_schema import ABANDONED_KEY, CUT_KEY, READ_KEY
-from tickthrottle_client.log_v1 import entry_id, position_of
+from tickthrottle_client.log_v1 import position_of
 
 pytestmark = pytest.mark.redis
 W = 2_000
@@ -81,7 +85,7 @@ def batch(client: redis.Redis, redis_url: str) -> OpenBatch:
 def end_of(rows: list[dict[str, Any]]) -> Cut:
     """Return the cut that was made."""
     cuts = [decode_cuts(row["payload"]) for row in rows if row["key"] == CUT_KEY]
-    start, end = join_cuts((start, end) for start, end, _ in cuts)
+    start, end = join_cuts((start, end) for start, end, *_ in cuts)
     assert start == START
     return end
 
@@ -255,35 +259,73 @@ def test_an_open_batch_reads_what_one_read_in_the_end_does(
         assert by_key(rows) == by_key(opened)
 
 
-def test_after_a_fail_over_the_window_is_read_from_the_server_that_is(
-    tmp_path: Path,
-) -> None:
-    """What only the old one had was read, and is neither published nor counted."""
+def test_a_task_names_the_servers_it_has_read(tmp_path: Path) -> None:
+    """After a fail-over both: what it has of the old one the new one may lack."""
     with OwnValkey(tmp_path) as server, server.client() as client:
         batch = OpenBatch(client, server.url)
-        lost = batch.add(0, 100, ISINS[0], seq=9)
-        batch.add(0, 100, ISINS[0], seq=8)
-        batch.add(1, 100, ISINS[1])
+        batch.add(0, 100)
+        first = run_id(client)
 
-        def pause(for_s: float) -> None:
+        def end(for_s: float) -> None:
             del for_s
-            if batch.ms:
-                batch.turn(W)
-                return
-            batch.turn(1_000)
-            place = entry_id(lost)
-            # A replica that never had it has not counted it, either.
-            rest = client.xrange("tt:log:0", f"({place}")
-            client.delete("tt:log:0")
-            for name, fields in rest:
-                client.xadd("tt:log:0", fields, id=name)
+            batch.turn(W)
+
+        assert servers_of(batch.read(end)) == {first}
+        batch.turn(0)
+
+        def fail_over(for_s: float) -> None:
+            end(for_s)
             server.kill()
             server.start()
 
-        rows = batch.read(pause)
-    assert reads_of(rows) == {0: 1, 1: 1}
-    assert end_of(rows).counts == (1, 1)
-    assert by_key(rows)[ISINS[0], 0][1] == 8
+        rows = batch.read(fail_over)
+        assert servers_of(rows) == {first, run_id(client)}
+    assert reads_of(rows) == {0: 1, 1: 0}
+
+
+def test_what_was_read_on_one_primary_is_not_published_on_another(
+    client: redis.Redis, own_server: ValkeyServer, own_client: redis.Redis
+) -> None:
+    """Two primaries at a time: the job reads again, once its tasks are at its own.
+
+    What only the lost one had is nowhere, what the other has in its place is published.
+    """
+    lost = OpenBatch(own_client, f"redis://127.0.0.1:{own_server.port}/0")
+    lost.add(0, 100, ISINS[0])
+    url = "redis://127.0.0.1:{port}/0".format(
+        **client.connection_pool.connection_kwargs
+    )
+    kept = OpenBatch(client, url)
+    kept.add(0, 100, ISINS[1])
+    client.delete(KEYS.meta, KEYS.lease("throttle"))
+    grant = Lease(client, KEYS, "throttle", 60_000).acquire("log", START)
+    assert isinstance(grant, LeaseGrant)
+    options = PublishOptions("throttle", W, window_log=10)
+    publisher = Publisher(client, KEYS, options, grant.term)
+
+    def batch_of(one: OpenBatch) -> Batch:
+        one.turn(W)
+        part = BatchRange(START, BASE_MS + W, (0, 1))
+        table = pa.Table.from_batches(read_batches(one.options, part))
+        return assemble(as_conflated(table, W), W)
+
+    with pytest.raises(ReadElsewhere):
+        publisher.publish(batch_of(lost), 0)
+    assert not client.exists(KEYS.last)
+    publisher.publish(batch_of(kept), 0)
+    assert client.hkeys(KEYS.last) == [ISINS[1].encode()]
+    assert client.hget(KEYS.meta, "epoch") == grant.epoch.encode()
+
+
+def run_id(client: redis.Redis) -> str:
+    """Return what tells a server's process from every other one."""
+    return str(client.info("server")["run_id"])
+
+
+def servers_of(rows: list[dict[str, Any]]) -> frozenset[str]:
+    """Return which servers a task says that it has read."""
+    [cuts] = [decode_cuts(row["payload"]) for row in rows if row["key"] == CUT_KEY]
+    return cuts[-1]
 
 
 def by_key(rows: list[dict[str, Any]]) -> dict[tuple[str, int], tuple[Any, ...]]:

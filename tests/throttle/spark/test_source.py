@@ -104,7 +104,7 @@ def plan(start: Cut, end_ms: int) -> dict[str, Any]:
 def cuts_of(rows: list[dict[str, Any]]) -> tuple[Cut, Cut]:
     """Return the cuts that tasks have made, joined."""
     cuts = [decode_cuts(row["payload"]) for row in rows if row["key"] == CUT_KEY]
-    return join_cuts((start, end) for start, end, _ in cuts)
+    return join_cuts((start, end) for start, end, *_ in cuts)
 
 
 def make_cut(end_ms: int) -> Cut:

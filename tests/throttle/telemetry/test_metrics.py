@@ -8,7 +8,12 @@ from prometheus_client import CollectorRegistry
 from ingest.tradelog.contract import Tail
 from throttle.contract.cut import Cut
 from throttle.lease.retry import OutageLog
-from throttle.publish.publisher import REPEATED, PublishOutcome
+from throttle.publish.publisher import (
+    REPEATED,
+    PublishOutcome,
+    ReadElsewhere,
+    StreamLost,
+)
 from throttle.telemetry.batch_report import BatchReport, spark_stages, stage_fields
 from throttle.telemetry.metrics import ThrottleMetrics
 from throttle.watch.log_watch import lags
@@ -94,6 +99,16 @@ def test_a_batch_that_was_published_before_is_not_counted_twice() -> None:
     shown.metrics.published(make_report(REPEATED))
     assert shown.value("repeated_batches_total") == 1
     assert shown.value("windows_total") == 2
+
+
+def test_a_batch_that_is_read_again_is_counted_by_its_cause() -> None:
+    """Both are told from the start: what appears with its first batch has not grown."""
+    shown = Shown()
+    assert shown.value("refused_batches_total", cause="stream_lost") == 0
+    for error in (StreamLost(), ReadElsewhere(), ReadElsewhere()):
+        shown.metrics.refused(error.cause)
+    assert shown.value("refused_batches_total", cause="stream_lost") == 1
+    assert shown.value("refused_batches_total", cause="read_elsewhere") == 2
 
 
 def test_books_that_are_off_show_by_how_much_until_they_balance() -> None:

@@ -124,17 +124,23 @@ def test_a_batch_that_one_of_its_tasks_gave_up_is_not_published() -> None:
 
 
 def test_each_task_brings_the_cut_of_its_partitions() -> None:
-    """Together they are the batch's, and the slowest says when all was read."""
+    """Together they are the batch's, and the slowest says when all was read.
+
+    So are the servers that they have read, of which Kafka names none.
+    """
     start, end = Cut(NOW_MS, (5, 6), (5, 6)), Cut(NOW_MS + W, (7, 9), (7, None))
     parts = [
         Cut(end.end_ms, (position,), (count,), (p,))
         for p, (position, count) in enumerate(zip((7, 9), (7, None), strict=True))
     ]
     read_ms = (end.end_ms + 4, end.end_ms + 3)
-    tables = [cut_row(start, part, ms) for part, ms in zip(parts, read_ms, strict=True)]
-    batch = assemble(as_conflated(pa.concat_tables(tables), W), W)
-    assert (batch.start, batch.end) == (start, end)
-    assert batch.read_ms == end.end_ms + 4
+    for servers in [({"a1"}, {"b2", "a1"}), ({"a1"}, {"a1"}), ((), ())]:
+        said = zip(parts, read_ms, servers, strict=True)
+        tables = [cut_row(start, *of_task) for of_task in said]
+        batch = assemble(as_conflated(pa.concat_tables(tables), W), W)
+        assert (batch.start, batch.end) == (start, end)
+        assert batch.read_ms == end.end_ms + 4
+        assert batch.servers == {*servers[0], *servers[1]}
 
 
 entries = st.lists(

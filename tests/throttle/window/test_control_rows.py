@@ -9,13 +9,13 @@ from throttle.window.row_schema import ARROW_SCHEMA, CUT_KEY, READ_KEY
 def test_the_cut_travels_with_the_batch_in_its_last_window() -> None:
     """The publisher learns which windows a batch stands for, even empty ones."""
     start, end = Cut(4_000, (1, 2), (1, None)), Cut(8_000, (5, 2), (5, 2))
-    table = cut_row(start, end, read_ms=8_013)
+    table = cut_row(start, end, read_ms=8_013, servers={"b2", "a1"})
     assert table.schema == ARROW_SCHEMA
     [row] = table.to_pylist()
     assert row["key"] == CUT_KEY
     assert row["trades"] == 0
     assert row["append_time"].timestamp() == 7.999
-    assert decode_cuts(row["payload"]) == (start, end, 8_013)
+    assert decode_cuts(row["payload"]) == (start, end, 8_013, {"a1", "b2"})
 
 
 def test_what_was_read_travels_with_the_batch() -> None:
