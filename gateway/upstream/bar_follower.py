@@ -18,7 +18,13 @@ from redis.exceptions import RedisError
 from gateway.http.time_slice import in_slices
 from gateway.protocol.messages import BarPosition
 from gateway.stream.bars.bar_delivery import BarDelivery, BarDesk, BarRequest
-from gateway.stream.bars.bar_folder import BarFolder, Wants, closed_day, row_of
+from gateway.stream.bars.bar_folder import (
+    BarFolder,
+    BarSpan,
+    Wants,
+    closed_day,
+    row_of,
+)
 from gateway.stream.bars.bar_update import BarKeySet, BarRow, BarUpdate
 from gateway.stream.counters import Counters
 from gateway.upstream.bar_store import PRODUCT, BarProgress, BarStore
@@ -26,7 +32,7 @@ from gateway.upstream.redis_client import confirm_subscription
 from ingest.process.outage_reasons import OutageReasons
 from ingest.process.redis_fault import in_words
 from ingest.redis_keys import AnalyticsKeys
-from throttle.contract.bar_intervals import DAY, DayBar
+from throttle.contract.bar_intervals import DAY, DayBar, fold, span_of
 from throttle.contract.bars import Bar, BarsUpdate
 from tickthrottle_client.tick_v1 import ALL
 
@@ -74,10 +80,12 @@ class BarFollower:
         # A client's next snapshot is read after the one before: no bar goes back.
         self._served: set[BarDelivery] = set()
         desk.on_work = self._note_work
-        # The newest messages, whole, and the position before the first of them.
-        self._kept: deque[bytes] = deque()
+        # The newest messages, whole, each with the log's clock; and the position and
+        # the clock before the first of them.
+        self._kept: deque[tuple[int, bytes]] = deque()
         self._kept_bytes = 0
         self._kept_from = BarPosition()
+        self._kept_clock_ms = 0
         # Of every instrument, by interval, as of a position.
         self._whole: dict[str, tuple[BarPosition, list[BarRow]]] = {}
         self._failures = 0
@@ -160,6 +168,7 @@ class BarFollower:
         self._clock_ms = progress.clock_ms
         self._folder = BarFolder(progress.bars_ms, progress.calendars, self._clock_ms)
         self._kept_from = progress.position
+        self._kept_clock_ms = progress.clock_ms
         if self._is_new:
             self._desk.position = progress.position
         else:
@@ -283,6 +292,7 @@ class BarFollower:
         if interval == DAY:
             self._folder.note_days(await self._store.days([isin]))
         bars = await self._store.last(isin, interval, last, progress)
+        self._folder.note_open(interval, bars, progress.clock_ms)
         return [row_of(interval, bar) for bar in bars]
 
     async def _of_all(self, interval: str, progress: BarProgress) -> list[BarRow]:
@@ -302,7 +312,9 @@ class BarFollower:
         def wants(name: str, _: str) -> bool:
             return name == interval
 
-        return await self._rows(newest, (), progress.clock_ms, wants, folder)
+        rows = await self._rows(newest, (), progress.clock_ms, wants, folder)
+        self._folder.adopt(folder)
+        return rows
 
     async def _changed_since(
         self, since: BarPosition, request: BarRequest
@@ -311,7 +323,9 @@ class BarFollower:
         bars: dict[tuple[str, int], Bar] = {}
         days: dict[str, DayBar] = {}
         first = since.sequence - self._kept_from.sequence
-        for message in tuple(self._kept)[first:]:
+        kept = tuple(self._kept)
+        clock_ms = kept[first - 1][0] if first else self._kept_clock_ms
+        for _, message in kept[first:]:
             # A thread, for a message has thousands of decimals.
             update = await asyncio.to_thread(BarsUpdate.decode, message)
             bars |= {(bar.isin, bar.start_ms): bar for bar in update.bars}
@@ -320,7 +334,42 @@ class BarFollower:
         key_set = BarKeySet(request.keys)
         folder = BarFolder(self._folder.bars_ms, self._folder.calendars)
         changed = tuple(bars.values()), tuple(days.values())
-        return await self._rows(*changed, self._clock_ms, key_set.wants, folder)
+        ended = await self._ended_since(clock_ms, request)
+        rows = await self._rows(*changed, self._clock_ms, key_set.wants, folder)
+        return [*{row.id: row for row in (*ended, *rows)}.values()]
+
+    async def _ended_since(self, since_ms: int, request: BarRequest) -> list[BarRow]:
+        """Return longer bars that were open then and that the clock has closed since.
+
+        Nothing need have changed in them. Those that began later have changed since.
+        """
+        clock_ms, calendars = self._clock_ms, self._folder.calendars
+        spans: list[BarSpan] = []
+        rows: list[BarRow] = []
+        for interval, name in request.keys:
+            isins = [name]
+            if interval == DAY:
+                # The newest days are kept as they are; one before is made of its parts.
+                days = await self._store.days(None if name == ALL else isins)
+                isins = [d.bar.isin for d in days if d.bar.start_ms > since_ms]
+                rows += [
+                    row_of(DAY, closed_day(day, clock_ms))
+                    for day in days
+                    if since_ms < day.bar.end_ms <= clock_ms
+                ]
+            elif name == ALL:
+                isins = [bar.isin for bar in await self._store.newest()]
+            every = ((i, *span_of(since_ms, interval, calendars.of(i))) for i in isins)
+            spans += [
+                BarSpan(interval, isin, start_ms, end_ms)
+                for isin, start_ms, end_ms in every
+                if end_ms <= clock_ms
+            ]
+        parts = await self._store.parts(spans)
+        for span, of_it in zip(spans, parts, strict=True):
+            folded = fold(of_it, span.interval, calendars.of(span.isin), clock_ms)
+            rows += [row_of(span.interval, bar) for bar in folded]
+        return rows
 
     def _has_kept(self, since: BarPosition) -> bool:
         here, first = self.position, self._kept_from
@@ -329,10 +378,11 @@ class BarFollower:
         return first.sequence <= since.sequence <= here.sequence
 
     def _keep(self, message: bytes) -> None:
-        self._kept.append(message)
+        self._kept.append((self._clock_ms, message))
         self._kept_bytes += len(message)
         while self._kept_bytes > KEPT_BYTES:
-            self._kept_bytes -= len(self._kept.popleft())
+            self._kept_clock_ms, oldest = self._kept.popleft()
+            self._kept_bytes -= len(oldest)
             first = self._kept_from
             self._kept_from = BarPosition(first.epoch, first.sequence + 1)
 
@@ -340,6 +390,7 @@ class BarFollower:
         self._kept.clear()
         self._kept_bytes = 0
         self._kept_from = BarPosition()
+        self._kept_clock_ms = 0
         self._whole.clear()
         self._folder.clear()
 

@@ -62,6 +62,8 @@ class BarFolder:
         # Not over yet by the log's clock, though a later one has begun.
         self._ending: dict[BarSpan, _Shelf] = {}
         self._days: dict[str, Bar] = {}
+        # Sent open to somebody, and not changed since.
+        self._open: dict[BarSpan, Bar] = {}
         self._read: dict[BarSpan, _Shelf] = {}
         self._clock_ms = clock_ms
 
@@ -74,6 +76,7 @@ class BarFolder:
         self._shelves.clear()
         self._ending.clear()
         self._days.clear()
+        self._open.clear()
         self._read.clear()
 
     def missing(
@@ -88,6 +91,7 @@ class BarFolder:
             span: shelf for span, shelf in self._ending.items() if wants(*span[:2])
         }
         self._days = {i: day for i, day in self._days.items() if wants(DAY, i)}
+        self._open = {s: bar for s, bar in self._open.items() if wants(*s[:2])}
         self._read.clear()
         wanted = dict.fromkeys(self._spans(bars, days, wants))
         return [span for span in wanted if not self._has(span)]
@@ -137,6 +141,24 @@ class BarFolder:
         for day in days:
             self._days.setdefault(day.bar.isin, day.bar)
 
+    def note_open(self, interval: str, bars: Iterable[Bar], clock_ms: int) -> None:
+        """Know longer bars that somebody was sent, so that their end closes them.
+
+        They are as of ``clock_ms``.
+        """
+        if interval in self._longer:
+            self._clock_ms = min(self._clock_ms, clock_ms)
+            for bar in bars:
+                span = BarSpan(interval, bar.isin, bar.start_ms, bar.end_ms)
+                if not bar.closed and not self._has(span):
+                    self._open[span] = bar
+
+    def adopt(self, other: "BarFolder") -> None:
+        """Keep the parts that another folder has read, of bars that are not here."""
+        self._clock_ms = min(self._clock_ms, other._clock_ms)
+        for key, shelf in other._shelves.items():
+            self._shelves.setdefault(key, shelf)
+
     def _spans(
         self, bars: Iterable[Bar], days: Iterable[DayBar], wants: Wants
     ) -> Iterator[BarSpan]:
@@ -160,6 +182,7 @@ class BarFolder:
 
     def _fold(self, span: BarSpan, bars: Iterable[Bar], clock_ms: int) -> Bar:
         key = span.interval, span.isin
+        self._open.pop(span, None)
         shelf = self._read.get(span)
         known = self._shelves.get(key)
         if shelf is None:
@@ -199,6 +222,9 @@ class BarFolder:
             for span, shelf in self._ending.items()
             if span.end_ms > clock_ms
         }
+        # A part that was open would have changed: it has closed since.
+        for span in [span for span in self._open if span.end_ms <= clock_ms]:
+            yield span, replace(self._open.pop(span), closed=True)
         for isin, day in self._days.items():
             if before_ms < day.end_ms <= clock_ms:
                 span = BarSpan(DAY, isin, day.start_ms, day.end_ms)

@@ -167,6 +167,28 @@ async def test_longer_bars_are_folded(bars: BarPublisher, redis_url: str) -> Non
         assert (bar["start"], bar["volume"], bar["revision"]) == (FIRST_MS, 17, 1)
 
 
+@pytest.mark.parametrize("key", ["bars:5m:KR7005930003", "bars:5m:*"])
+async def test_a_longer_bar_of_a_snapshot_is_closed_by_its_end(
+    bars: BarPublisher, redis_url: str, key: str
+) -> None:
+    """Though nothing is traded any more; who was away meanwhile hears of it, too."""
+    bars.publish(make_bar(minute=0, closed=True), clock_ms=FIRST_MS + 2 * MINUTE_MS)
+    async with following(redis_url) as rig:
+        listener = rig.join(key)
+        (frame,) = await rig.frames(listener)
+        assert told([frame]) == [("5m", 0, 110, False)]
+        since = {"epoch": frame["epoch"], "sequence": frame["sequence"]}
+        bars.publish(clock_ms=FIRST_MS + 4 * MINUTE_MS)
+        bars.publish(clock_ms=FIRST_MS + 5 * MINUTE_MS)
+        assert told(await rig.frames(listener)) == [("5m", 0, 110, True)]
+        bars.publish(make_bar(minute=6), clock_ms=FIRST_MS + 6 * MINUTE_MS)
+        await rig.frames(listener)
+        (again,) = await rig.frames(rig.join(key, bars_since=since))
+        assert again["resumed"]
+        expected = [("5m", 0, 110, True), ("5m", 5, 110, False)]
+        assert sorted(told([again])) == expected
+
+
 async def test_the_day_is_told_and_closed_by_the_next(
     bars: BarPublisher, redis_url: str
 ) -> None:
