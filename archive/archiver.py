@@ -229,9 +229,8 @@ class Archiver:
     def _flush(self) -> None:
         self._at_step("read")
         began_s = time.monotonic()
-        window_ms = until_done(self._window_ms, self._stop, self._outage)
         for windows in runs_of(self._windows.pending):
-            self._until_stored(partial(self._store_windows, windows, window_ms))
+            self._until_stored(partial(self._store_windows, windows))
         for bars in runs_of(self._bars.pending):
             self._until_stored(partial(self._store_bars, bars))
         for copy in self._copies:
@@ -244,13 +243,23 @@ class Archiver:
         self._state = replace(self._state, **contents)
 
     def _window_ms(self) -> int:
-        value: Any = self._client.hget(self._keys.meta, "window_ms")
-        return 2_000 if value is None else int(value)
+        """Return how long windows are. Raises LogAway where the stream does not say so.
 
-    def _store_windows(self, run: Sequence[LoggedWindow], window_ms: int) -> None:
+        That is while Redis is emptied or restored: what is stored stays as it is, so it
+        is not guessed.
+        """
+        meta = self._keys.meta
+        ask = partial(self._client.hget, meta, "window_ms")
+        value: Any = until_done(ask, self._stop, self._outage)
+        if value is None:
+            raise LogAway(f"{meta} does not say window_ms, the length of windows")
+        return int(value)
+
+    def _store_windows(self, run: Sequence[LoggedWindow]) -> None:
         segment = segment_of(run)
         if self._windows.has(segment):
             return
+        window_ms = self._window_ms()
         tables = self._build(run, window_ms)
         # Joining may have waited for long.
         self._check_fence()

@@ -75,11 +75,33 @@ def test_every_window_is_stored_with_its_rows(
     assert state_of(client).is_stopped
 
 
+def test_a_length_of_windows_that_nobody_says_is_waited_for(
+    client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
+) -> None:
+    """As while Redis is restored; operators are told, and nothing is made up."""
+    publish(publisher, 2)
+    meta = Keys("tt").meta
+    client.hdel(meta, "window_ms")
+
+    def problem() -> str | None:
+        state = state_of(client)
+        return None if state is None else state.problem
+
+    with archiving(settings_of(redis_url, tmp_path)):
+        eventually(lambda: "window_ms" in (problem() or ""), 20)
+        assert segments_of(tmp_path) == []
+        client.hset(meta, "window_ms", 500)
+        wait_until_stored(client, 2)
+    lengths = {line["window_ms"] for line in stored_rows(tmp_path, "windows")}
+    assert lengths == {500}
+
+
 def test_a_row_has_the_master_row_of_its_moment(
     client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
     """A name that changes later changes nothing; what is not listed is counted."""
     seconds, _ = client.time()
+    client.hset(Keys("tt").meta, "window_ms", 1_000)
     header = "isin,code,name,prev_close\n"
 
     def now_ms() -> int:
@@ -121,6 +143,7 @@ def test_a_version_in_the_header_is_the_one_that_counts(
     client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
     """Whenever the window was published."""
+    client.hset(Keys("tt").meta, "window_ms", 1_000)
     versions = []
     for name in ("Before", "After"):
         load_instruments(client, f"isin,name\n{SAMSUNG},{name}\n")
