@@ -106,7 +106,7 @@ class BarSink(ProductSink[Bar]):
             yield "ZADD", key, bar.start_ms, bar.encode()
             if bar.closed:
                 # What is kept of an instrument is bounded in number and in time.
-                yield "ZREMRANGEBYRANK", key, 0, -settings.bars_kept - 1
+                yield "ZREMRANGEBYRANK", key, 0, -most_bars(settings) - 1
                 yield "EXPIRE", key, BARS_RETENTION_S
         newest = ((isin, bar.encode()) for isin, bar in changes.newest.items())
         for key, pairs in ((keys.last_bars, newest), (keys.days, iter(days))):
@@ -118,6 +118,15 @@ def kept_ms(settings: AnalyticsSettings) -> int:
     """Return how long after its end a trade may amend a bar, which the state keeps."""
     # Trades may be stamped ahead of the log's clock, and with them the watermark.
     return settings.lateness_s * 1_000 + CLOSE_AFTER_MS + settings.max_ahead_ms
+
+
+def most_bars(settings: AnalyticsSettings) -> int:
+    """Return how many bars Redis keeps of an instrument.
+
+    As many as a trade may still amend, however short they are: one that is gone would
+    begin anew, and its trades count twice in the day.
+    """
+    return max(settings.bars_kept, kept_ms(settings) // settings.bars_ms + 2)
 
 
 BARS = Product(

@@ -53,7 +53,13 @@ class BarWriter:
     publish that is ``fails_at`` calls away does not reach Redis.
     """
 
-    def __init__(self, client: redis.Redis, epoch: str = "b7x1", term: int = 1) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        epoch: str = "b7x1",
+        term: int = 1,
+        **changes: Any,
+    ) -> None:
         self.keys = AnalyticsKeys("tt")
         self.client = client
         self.held: Sequence[Bar] = ()
@@ -64,7 +70,7 @@ class BarWriter:
         client.hsetnx(meta, "epoch", epoch)
         server = client.info("server")["run_id"]  # type: ignore[index]
         client.hset(meta, mapping={f"term:{ANALYTICS_JOB}": term, "server": server})
-        settings = AnalyticsSettings()
+        settings = AnalyticsSettings(**changes)
         means = SinkMeans(
             settings,
             state=lambda _: _table_of(map(_row_of, self.held)),

@@ -8,6 +8,7 @@ from tests.gateway.samples import HYNIX, SAMSUNG
 from tests.throttle.analytics.bars.bar_writer import BarWriter
 from throttle.analytics.bars import bar_product
 from throttle.analytics.product_publisher import BATCHES_KEPT
+from throttle.contract.bar_intervals import DayBar
 from throttle.contract.products.bar_log import BarLogEntry
 from throttle.lease.lease import Fenced
 
@@ -103,6 +104,17 @@ def test_what_is_taken_up_is_logged_if_redis_lacks_it(client: redis.Redis) -> No
     assert numbers(later) == [1, 2]
     [taken_up] = entries(later)[1].bars()
     assert taken_up.start_ms == FIRST_MS + MINUTE_MS
+
+
+def test_a_bar_is_kept_while_a_trade_may_amend_it(client: redis.Redis) -> None:
+    """However few are to be kept: one that is gone would count twice in its day."""
+    writer = BarWriter(client, bars_kept=2)
+    for minute in range(5):
+        writer.publish(make_bar(minute=minute), clock_ms=end_of(minute))
+    late = make_bar(trades=5, revision=1)
+    writer.publish(late, clock_ms=end_of(4) + SECOND_MS)
+    day = DayBar.decode(SAMSUNG, client.hget(writer.keys.days, SAMSUNG))
+    assert day.bar.trades == 4 * 4 + 5
 
 
 def test_a_large_state_is_taken_up_in_steps_all_of_it(
