@@ -52,6 +52,9 @@ POLITE_S = 0.2
 MAX_SHOWN_CHARS = 200
 """This much of an origin is logged."""
 
+SILENT_WINDOWS = 1.5
+"""After so many windows without one, the intervals of clients go on by themselves."""
+
 AT_ONCE = 256
 """This many clients are looked after before the event loop may do something else."""
 
@@ -317,14 +320,26 @@ class Hub:
             client.announce(status)
         self._serve_all()
 
+    def pass_time(self, now_ms: int) -> None:
+        """Have clients sent what the time of day makes due, also while no window comes.
+
+        Where windows come, it is they that turn the clock: each serves all clients.
+        """
+        board = self.board
+        is_silent = abs(now_ms - board.clock_ms) >= SILENT_WINDOWS * board.window_ms
+        if is_silent:
+            self._take_in()
+            board.clock_ms = now_ms
+        if self._open_paces(now_ms) or is_silent:
+            self._serve_all()
+
     async def run(self) -> None:
         """Look after heartbeats, the slow, the idle and the old, until cancelled."""
         while True:
             await asyncio.sleep(self._tick_s)
             self.close_log.tell_rest()
             now_s = time.monotonic()
-            if self._open_paces(_now_ms()):
-                self._serve_all()
+            self.pass_time(_now_ms())
             for number, client in enumerate(self._timers.due(now_s), 1):
                 if number % AT_ONCE == 0:
                     await asyncio.sleep(0)

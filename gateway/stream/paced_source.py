@@ -51,7 +51,9 @@ class PacedSource:
             return False
         late_ms = LATE_WINDOWS * self._live.window_ms
         is_there = (self._live.complete.window or 0) >= begins_ms
-        return is_there or now_ms - begins_ms >= late_ms
+        # From the first one that waits: the newest may always be too young for that.
+        waits_since_ms = (self._begun + 1) * self.interval_ms
+        return is_there or now_ms - waits_since_ms >= late_ms
 
     def take_in(self, update: Update) -> None:
         """Note what the live board has changed."""
@@ -68,6 +70,7 @@ class PacedSource:
         self._begun = now_ms // self.interval_ms
         before, here = self.board.complete, self._live.complete
         self.board.show(self._live)
+        self.board.clock_ms = now_ms
         changed, groups = self._changed, self._groups
         self._changed, self._groups = {}, set()
         if here.epoch != before.epoch:

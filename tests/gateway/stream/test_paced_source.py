@@ -12,7 +12,7 @@ from gateway.stream.board import Position
 from gateway.stream.counters import Counters
 from gateway.stream.frames import Update
 from gateway.stream.hub import Hub
-from gateway.stream.paced_source import granted_ms
+from gateway.stream.paced_source import LATE_WINDOWS, granted_ms
 from tests.gateway.listener import Listener
 from tests.gateway.samples import (
     FIRST_WINDOW,
@@ -74,9 +74,9 @@ class Market:
         return listener
 
 
-def say(listener: Listener, *keys: str, op: str = "subscribe") -> None:
+def say(listener: Listener, *keys: str, op: str = "subscribe", **further: Any) -> None:
     """Send a message."""
-    text = json.dumps({"op": op, "keys": keys})
+    text = json.dumps({"op": op, "keys": keys, **further})
     listener.client.commands.answer(text, 0.0, 0)
 
 
@@ -103,6 +103,34 @@ async def test_a_client_sees_one_price_an_interval() -> None:
     assert prices(client) == []
     market.prices([16])
     assert prices(client) == [16]
+
+
+@pytest.mark.parametrize("token_ms", [0, 4_000])
+async def test_the_last_price_comes_although_no_window_does(token_ms: int) -> None:
+    """One in an interval as ever; who is due nothing is not woken."""
+    market = Market()
+    client = market.join(token_ms)
+    say(client, SAMSUNG, min_interval_ms=8_000)
+    prices(client)
+    market.prices(range(2, 6))
+    assert prices(client) == [5]
+    sent_ms = market.now_ms
+    late_ms = LATE_WINDOWS * WINDOW_MS if token_ms else 0
+    market.prices([6])
+    assert prices(client) == []
+    client.woken.clear()
+    while not client.woken.is_set():
+        assert market.now_ms < sent_ms + 16_000 + late_ms
+        market.now_ms += 500
+        market.hub.pass_time(market.now_ms)
+        await market.hub.served()
+    assert prices(client) == [6]
+    assert market.now_ms // 8_000 > sent_ms // 8_000
+    client.woken.clear()
+    market.now_ms += 60_000
+    market.hub.pass_time(market.now_ms)
+    await market.hub.served()
+    assert not client.woken.is_set()
 
 
 @pytest.mark.parametrize("keys", [(SAMSUNG,), ("*",)])
