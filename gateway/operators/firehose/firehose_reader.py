@@ -112,6 +112,11 @@ class Firehose:
             self._task.cancel()
             self._task = None
 
+    def expire(self, viewer: Viewer) -> None:
+        """Send a viewer away whose token has expired."""
+        self._counters.clients_token_expired += 1
+        viewer.end()
+
     def count_sent(self, sample: Sample) -> None:
         """Count what a viewer is sent."""
         self._counters.firehose_trades_shown += len(sample.rows)

@@ -1,7 +1,10 @@
 """The firehose as server-sent events, ``/v1/firehose``."""
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -9,6 +12,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from gateway.admission.tokens import EVERYTHING, TokenGrant
 from gateway.backend import Backend
 from gateway.http.authorization import create_permit
 from gateway.http.openapi import OPERATORS, TOKENS, problem_response
@@ -73,8 +77,11 @@ def create_router(
     ``access`` is given on the operators' listener, None on the public one.
     """
     settings = backend.settings
-    check = _visitor(backend) if access is None else access.check_request
-    router = new_router("firehose", check)
+    if access is None:
+        grant_of, router = _visitor(backend), new_router("firehose")
+    else:
+        grant_of = _operator
+        router = new_router("firehose", access.check_request)
 
     @router.get(
         "/v1/firehose",
@@ -84,10 +91,9 @@ def create_router(
         responses=_EVENTS,
         openapi_extra=TOKENS if access is None else OPERATORS,
     )
-    async def open_firehose(
-        rate: Rate = USUAL_RATE,
-    ) -> Response:
+    async def open_firehose(request: Request, rate: Rate = USUAL_RATE) -> Response:
         """Trades of the log as they come, a bounded sample of them."""
+        grant = grant_of(request)
         if settings.served_market is not None:
             detail = (
                 "this gateway serves one market, and the log holds every instrument"
@@ -96,31 +102,45 @@ def create_router(
         if settings.firehose_rate == 0:
             raise Problem(404, *_NO_FIREHOSE[::2])
         granted = min(rate, settings.firehose_rate)
-        return FirehoseStream(firehose, granted, backend.bounds.slow_close_s)
+        patience_s = backend.bounds.slow_close_s
+        return FirehoseStream(firehose, granted, patience_s, grant.expires_us)
 
     return router
 
 
-def _visitor(backend: Backend) -> Callable[[Request], None]:
+def _operator(request: Request) -> TokenGrant:
+    return EVERYTHING
+
+
+def _visitor(backend: Backend) -> Callable[[Request], TokenGrant]:
     permit = create_permit(backend.stream.hub, None)
 
-    def check(request: Request) -> None:
+    def grant_of(request: Request) -> TokenGrant:
         refused = backend.stream.hub.refuse_page(request.headers)
         if refused is not None:
             raise Problem(403, "not_allowed", refused)
-        permit(request).check_everything_allowed()
+        caller = permit(request)
+        caller.check_everything_allowed()
+        return caller.grant
 
-    return check
+    return grant_of
 
 
 class FirehoseStream(Response):
-    """A response that lasts as long as its viewer reads it."""
+    """A response that lasts as long as its viewer reads it, and its token is good."""
 
-    def __init__(self, firehose: Firehose, rate: int, patience_s: float) -> None:
+    def __init__(
+        self,
+        firehose: Firehose,
+        rate: int,
+        patience_s: float,
+        expires_us: int | None = None,
+    ) -> None:
         self.background = None
         self._firehose = firehose
         self._rate = rate
         self._patience_s = patience_s
+        self._expires_us = expires_us
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the viewer goes, takes nothing, or the gateway stops."""
@@ -132,13 +152,27 @@ class FirehoseStream(Response):
         start = {"type": "http.response.start", "status": 200, "headers": [*HEADERS]}
         try:
             connection_of(scope).become_stream()
-            with ended_at_shutdown(scope, viewer.end):
+            with ended_at_shutdown(scope, viewer.end), self._ended_in_time(viewer):
                 await send(start)
                 await until_one_ends(self._write(viewer, send), until_gone(receive))
         except TimeoutError:
             connection_of(scope).abort()
         finally:
             self._firehose.leave(viewer)
+
+    @contextmanager
+    def _ended_in_time(self, viewer: Viewer) -> Iterator[None]:
+        """Have the viewer sent away within the block when its token expires."""
+        if self._expires_us is None:
+            yield
+            return
+        left_s = self._expires_us / 1e6 - time.time()
+        end = partial(self._firehose.expire, viewer)
+        timer = asyncio.get_running_loop().call_later(left_s, end)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     async def _write(self, viewer: Viewer, send: Send) -> None:
         await self._push(send, orjson.dumps({"type": "firehose", "rate": self._rate}))

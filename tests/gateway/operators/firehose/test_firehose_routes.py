@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from gateway.admission.bounds import Bounds
+from gateway.admission.tokens import CLOCK_SKEW_S
 from tests.conftest import eventually
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.operators.firehose.trade_log import TradeLog, looking, make_payload
@@ -192,6 +193,11 @@ def test_the_public_port_has_no_firehose_unless_it_is_allowed(
             assert status_of(gateway.operators) == 503
             assert gateway.count("firehose_viewers_refused") == 2
         eventually(lambda: viewers_of(gateway).endswith(" 0.0"))
+        short = make_token(-CLOCK_SKEW_S + 2)
+        with looking(gateway, Authorization=f"Bearer {short}") as viewer:
+            while viewer.next() is not None:
+                pass
+        assert gateway.count("clients_token_expired") == 1
 
 
 def test_who_goes_while_his_request_waits_gives_his_place_back(redis_url: str) -> None:
