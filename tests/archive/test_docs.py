@@ -45,6 +45,7 @@ def published(client: redis.Redis) -> None:
     """
     load_instruments(client, INSTRUMENT_LIST)
     seconds, _ = client.time()
+    client.hset(Keys("tt").meta, "window_ms", 2_000)
     samsung, hynix = make_row(SAMSUNG, "100.5", 1), make_row(HYNIX, "0.10", 1)
     newer, naver = make_row(SAMSUNG, "199500.25", 2), make_row(NAVER, "7", 1)
     for snapshot in (

@@ -132,10 +132,10 @@ class TakenFromBatch:
         for isin in asked:
             look = looks[instrument_of(isin)]
             look.left = self._look.left
-            found = day_of_trades(isin, left[isin], look, rules.window_ms)
+            restated = day_of_trades(isin, left[isin], look, rules.window_ms)
             self._look.left = look.left
-            left[isin] = found or left[isin]
-            unknown += found is None
+            left[isin] = restated or left[isin]
+            unknown += restated is None
         if unknown:
             log.warning("prices of days with trades taken back stay", days=unknown)
         return left
