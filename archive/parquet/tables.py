@@ -350,7 +350,10 @@ def exact_digits(rows: pa.Table, name: str) -> pa.ChunkedArray:
     those of a number that no decimal holds.
     """
     digits = pc.cast(rows[name], pa.string())
-    for pattern in (r"^([0-9]+)\.0*$", r"^([0-9]+\.[0-9]*[1-9])0*$"):
-        digits = pc.replace_substring_regex(digits, pattern, r"\1")
+    if pc.any(pc.match_substring(digits, "E")).as_py():
+        # Zero, and what is below a millionth, have an exponent.
+        numbers = rows[name].to_pylist()
+        digits = pa.chunked_array([[n if n is None else f"{n:f}" for n in numbers]])
+    digits = pc.ascii_rtrim(pc.ascii_rtrim(digits, "0"), ".")
     text = f"{name}_text"
     return pc.coalesce(rows[text], digits) if text in rows.column_names else digits

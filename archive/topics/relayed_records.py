@@ -122,17 +122,20 @@ def _of_windows(tables: StoredTables) -> Iterator[Record]:
 
 
 def _of_rows(rows: pa.Table) -> Iterator[Record]:
-    latest: dict[str, Record] = {}
+    latest: dict[str, tuple[bytes, bytes, Headers]] = {}
     columns = (_plain(rows[n]) for n in ("isin", "epoch", "offset", "window", "price"))
     values = _objects(rows, _ROW_NAMES)
+    places: dict[tuple[str, int], Headers] = {}
     # They are in the order of windows for each instrument.
     for value, isin, epoch, offset, end_ms, price in zip(values, *columns, strict=True):
-        headers = _place(epoch, offset, end_ms)
-        row = Record(ROW_TOPIC, isin.encode(), value, headers)
-        yield row
+        headers = places.get((epoch, offset))
+        if headers is None:
+            headers = places[epoch, offset] = _place(epoch, offset, end_ms)
+        row = isin.encode(), value, headers
+        yield Record(ROW_TOPIC, *row)
         if price is not None:
-            latest[isin] = row._replace(topic=LATEST_TOPIC)
-    yield from latest.values()
+            latest[isin] = row
+    yield from (Record(LATEST_TOPIC, *row) for row in latest.values())
 
 
 def _of_delisted(tables: StoredTables) -> Iterator[Record]:

@@ -1,13 +1,15 @@
 """Every row that a throttle can write is stored with exact numbers."""
 
+from decimal import Decimal
 from fractions import Fraction
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.contract.logged import LoggedWindow
 from archive.contract.packed_window import pack_window, unpack_window
-from archive.parquet.tables import AMOUNTS, build_tables
+from archive.parquet.tables import AMOUNTS, DECIMAL, build_tables, exact_digits
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.trade import Trade
 from tests.archive.late_market import row_of, sums_of
@@ -91,3 +93,14 @@ def test_what_a_window_counts_is_its_own_whatever_table_it_was_joined_with() -> 
         stored = build_tables(run, versions, lambda v: tables[v], 2_000).windows
         assert stored["trades"].to_pylist() == [7, 5]
         assert stored["unknown_instruments"].to_pylist() == unlisted
+
+
+def test_decimals_are_text_with_the_digits_that_they_have() -> None:
+    """Without an exponent or zeros at the end, however small or large they are."""
+    digits = ["0", "100", "199400.5", "0.00000012", "0.000001", "0.000000000000000001"]
+    digits += ["12345678901234567890", "-5.1", None]
+    numbers = [text if text is None else Decimal(text) for text in digits]
+    table = pa.table({"volume": pa.array(numbers, DECIMAL)})
+    assert exact_digits(table, "volume").to_pylist() == digits
+    said = table.append_column("volume_text", pa.array(["0.50", *[None] * 8]))
+    assert exact_digits(said, "volume").to_pylist() == ["0.50", *digits[1:]]
