@@ -38,6 +38,9 @@ from ingest.process.abandoned_handshake import ignore_abandoned_handshakes
 
 STATIC = Path(__file__).parents[1] / "pages"
 
+CLIENT = "/static/tick.js"
+"""Pages of other hosts import it; it imports nothing."""
+
 PREFLIGHT_LASTS_S = 600
 """For this long a browser does not ask again whether it may send its request."""
 
@@ -142,7 +145,8 @@ def create_public_app(backend: Backend, firehose: Firehose) -> FastAPI:
             expose_headers=("ETag", "Retry-After"),
             max_age=PREFLIGHT_LASTS_S,
         )
-    app.add_middleware(SecurityHeaders)
+    # A page that is not listed gets the client, too: it is what tells the page so.
+    app.add_middleware(SecurityHeaders, open_files=(CLIENT,))
     return app
 
 

@@ -1,5 +1,7 @@
 """Response headers that keep the page from loading or being loaded elsewhere."""
 
+from collections.abc import Collection
+
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,10 +21,14 @@ HEADERS = {
 
 
 class SecurityHeaders:
-    """Adds ``HEADERS`` to every HTTP response that does not set them itself."""
+    """Adds ``HEADERS`` to every HTTP response that does not set them itself.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Answers at the paths of ``open_files`` may be read by every page.
+    """
+
+    def __init__(self, app: ASGIApp, open_files: Collection[str] = ()) -> None:
         self._app = app
+        self._open_files = open_files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; headers are added as the response starts."""
@@ -35,6 +41,8 @@ class SecurityHeaders:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
+                if scope["path"] in self._open_files:
+                    headers["Access-Control-Allow-Origin"] = "*"
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

@@ -55,13 +55,43 @@ def test_a_listed_page_may_read_every_answer(gateway: Gateway) -> None:
         ("/v1/quotes?fields=wrong", 400),
         ("/v1/nothing", 404),
         ("/", 200),
-        ("/static/tick.js", 200),
+        ("/static/board.js", 200),
     ]:
         answer = ask(gateway, path, Origin=LISTED)
         assert (answer.status, answer.getheader(ALLOWED)) == (status, LISTED)
         assert "Origin" in (answer.getheader("Vary") or "")
         assert answer.getheader("Access-Control-Expose-Headers") == "ETag, Retry-After"
         assert answer.getheader("X-Content-Type-Options") == "nosniff"
+
+
+@pytest.mark.parametrize("listed", ["", LISTED, "*"])
+def test_every_page_may_import_the_client(redis_url: str, listed: str) -> None:
+    """Which is public, and tells a page that is not listed so; nothing else is open."""
+    others = "*" if listed == "*" else None
+    with running_gateway(redis_url, allowed_origins=listed) as gateway:
+        for headers in ({}, {"Origin": LISTED}, {"Origin": "null"}):
+            answer = ask(gateway, "/static/tick.js", **headers)
+            assert (answer.status, answer.headers.get_all(ALLOWED)) == (200, ["*"])
+        for path in ("/v1/version", "/static/board.js", "/"):
+            answer = ask(gateway, path, Origin="https://other.example")
+            assert (answer.status, answer.getheader(ALLOWED)) == (200, others)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_answer_without_a_body_may_be_read_too(
+    gateway: Gateway, method: str
+) -> None:
+    """To HEAD, and where nothing has changed."""
+    for path, allowed in [("/v1/instruments", LISTED), ("/static/tick.js", "*")]:
+        answer = ask(gateway, path, method, Origin=LISTED)
+        assert (answer.status, answer.headers.get_all(ALLOWED)) == (200, [allowed])
+        tag = answer.getheader("ETag")
+        assert tag is not None
+        headers = {"Origin": LISTED, "If-None-Match": tag}
+        again = ask(gateway, path, method, **headers)
+        assert (again.status, again.headers.get_all(ALLOWED)) == (304, [allowed])
+        assert again.getheader("Access-Control-Expose-Headers") == "ETag, Retry-After"
+        assert "Origin" in (again.getheader("Vary") or "")
 
 
 def test_what_people_tried_is_answered(gateway: Gateway) -> None:
@@ -119,5 +149,7 @@ def test_a_page_is_told_to_come_later(redis_url: str) -> None:
 def test_operators_have_no_pages_elsewhere(gateway: Gateway) -> None:
     """The list is of those that show prices."""
     answer = ask(gateway.operators, "/v1/quotes", Origin=LISTED)
+    assert (answer.status, answer.getheader(ALLOWED)) == (200, None)
+    answer = ask(gateway.operators, "/static/tick.js", Origin=LISTED)
     assert (answer.status, answer.getheader(ALLOWED)) == (200, None)
     assert preflight(gateway.operators, "/v1/quotes").status == 403
