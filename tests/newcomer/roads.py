@@ -1,12 +1,11 @@
 """What a newcomer does who has the documents alone: each command, each file of a page.
 
 Only ports differ from what the pages say: those of the gateway and of the page's own
-server are free ones.
+server are free ones. The gateway lists what the page has it list.
 """
 
 import re
 import shlex
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.conftest import eventually
-from tests.doc_pages import blocks_in, section_of
-from tests.e2e.processes import Running, running_command
+from tests.doc_pages import blocks_in, commands, section_of
+from tests.e2e.processes import running_command
 from tests.ports import free_port
 
 OWN_PAGE = "docs/own-page.md"
@@ -24,6 +23,8 @@ LONGEST_S = 240
 """A command of a page may take this long."""
 
 _FILE = re.compile(r"^(?://|<!--|#) (src/\S+|\w+\.\w+)")
+_PORT = re.compile(r"\b(8000|5500|5173)\b")
+_ADDRESS = re.compile(r"http://[^\s/]+:\d+")
 
 
 @dataclass
@@ -33,12 +34,14 @@ class Newcomer:
     folder: Path
     gateway_port: int
     port: int = field(default_factory=free_port)
+    vite_port: int = field(default_factory=free_port)
     steps: list[str] = field(default_factory=list)
 
     @property
-    def origin(self) -> str:
-        """The address of the page that he makes."""
-        return f"http://localhost:{self.port}"
+    def origins(self) -> str:
+        """What he has the gateway list."""
+        [command] = commands(OWN_PAGE, "TICKTHROTTLE_ALLOWED_ORIGINS=")
+        return self._at_hand(command.split()[0].partition("=")[2])
 
     def type_in(self, command: str) -> None:
         """Run a command of a page to its end."""
@@ -67,27 +70,23 @@ class Newcomer:
 
     @contextmanager
     def serving(self, command: str) -> Iterator[str]:
-        """Leave a command running; yield the address of the page that it serves."""
+        """Leave a command running; yield the address that it prints."""
         self.steps.append(command)
-        own = re.sub(r"\b5500\b", str(self.port), command)
+        own = self._at_hand(command)
         if own == command:
-            own += f" -- --port {self.port} --strictPort"
-        words = shlex.split(own)
-        with running_command(self.folder, "server", words, self.folder) as server:
-            eventually(lambda: self._is_served(server), 60)
+            own += f" -- --port {self.vite_port} --strictPort"
+        words, plain = shlex.split(own), {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1"}
+        with running_command(
+            self.folder, "server", words, self.folder, **plain
+        ) as server:
+            server.wait_for("http://")
+            found = eventually(lambda: _ADDRESS.search(server.log()))
             self.steps.append("open the page")
-            yield self.origin
-
-    def _is_served(self, server: Running) -> bool:
-        assert server.process.poll() is None, server.log()
-        try:
-            socket.create_connection(("localhost", self.port), 1).close()
-        except OSError:
-            return False
-        return True
+            yield found[0]
 
     def _at_hand(self, text: str) -> str:
-        return text.replace("127.0.0.1:8000", f"127.0.0.1:{self.gateway_port}")
+        ports = {"8000": self.gateway_port, "5500": self.port, "5173": self.vite_port}
+        return _PORT.sub(lambda found: str(ports[found[0]]), text)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def main() -> None:
         folder = Path(name)
         people = {way: _arrive(folder, way) for way in ("plain", *FRAMEWORKS)}
         port = next(iter(people.values())).gateway_port
-        origins = ",".join(one.origin for one in people.values())
+        origins = ",".join(one.origins for one in people.values())
         began_s = time.monotonic()
         with running(
             folder,

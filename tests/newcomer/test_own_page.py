@@ -37,11 +37,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.redis, pytest.mark.timeout(300)]
 
 
 @contextmanager
-def newcomer_at(redis_url: str, folder: Path) -> Iterator[Newcomer]:
-    """Run a gateway that lists the page that a newcomer makes."""
+def newcomer_at(
+    redis_url: str, folder: Path, listed: str | None = None
+) -> Iterator[Newcomer]:
+    """Run a gateway that lists the page that a newcomer makes, or others instead."""
     newcomer = Newcomer(folder, free_port())
+    origins = newcomer.origins if listed is None else listed
     with running_gateway(
-        redis_url, port=newcomer.gateway_port, allowed_origins=newcomer.origin
+        redis_url, port=newcomer.gateway_port, allowed_origins=origins
     ) as gateway:
         gateway.wait_for("reloads")
         yield newcomer
@@ -50,7 +53,7 @@ def newcomer_at(redis_url: str, folder: Path) -> Iterator[Newcomer]:
 def test_six_lines_are_a_page(
     page: Page, client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
-    """Three steps, and each price that comes is shown."""
+    """Three steps, and each price that comes is shown, at the address as printed."""
     # Asked for by the browser alone.
     page.route("**/favicon.ico", lambda route: route.fulfill(status=204))
     publisher = Publisher(client)
@@ -61,7 +64,28 @@ def test_six_lines_are_a_page(
         eventually(lambda: title.text_content() == "71900")
         publisher.publish(make_row(SAMSUNG, "71950.50", 2))
         eventually(lambda: title.text_content() == "71950.50")
+
+        def is_live() -> bool:
+            publisher.publish()
+            return page.locator("p").text_content() == "live"
+
+        eventually(is_live)
     assert len(newcomer.steps) == 3
+
+
+@pytest.mark.parametrize("listed", ["", "https://shop.example"])
+def test_a_plain_page_that_is_not_listed_shows_why(
+    listed: str, page: Page, redis_url: str, tmp_path: Path
+) -> None:
+    """With the setting and the origin to add; it imports the client all the same."""
+    page.route("**/favicon.ico", lambda route: route.fulfill(status=204))
+    with (
+        newcomer_at(redis_url, tmp_path, listed) as newcomer,
+        plain_page(newcomer) as address,
+    ):
+        page.goto(address)
+        words = f"origin, {address}, in TICKTHROTTLE_ALLOWED_ORIGINS; reconnecting"
+        eventually(lambda: words in (page.locator("p").text_content() or ""))
 
 
 @pytest.mark.slow
