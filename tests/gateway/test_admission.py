@@ -5,6 +5,7 @@ import socket
 import time
 
 import pytest
+from structlog.testing import capture_logs
 from websockets.exceptions import InvalidStatus
 
 from gateway.admission.bounds import Bounds
@@ -18,10 +19,17 @@ pytestmark = pytest.mark.redis
 
 
 def test_a_page_of_another_host_is_refused_before_the_upgrade(gateway: Gateway) -> None:
-    """A page that is open in a tab may not read prices in its visitor's name."""
-    with pytest.raises(InvalidStatus) as caught, gateway.stream(origin="http://evil"):
+    """A tab may not read prices in its visitor's name; the log says what lets it in."""
+    with (
+        capture_logs() as lines,
+        pytest.raises(InvalidStatus) as caught,
+        gateway.stream(origin="http://evil"),
+    ):
         pass
     assert caught.value.response.status_code == 403
+    [line] = [line for line in lines if line.get("origin") == "http://evil"]
+    assert line["log_level"] == "warning"
+    assert line["setting"] == "TICKTHROTTLE_ALLOWED_ORIGINS"
     assert gateway.count("clients_origin_refused") == 1
     with gateway.stream(origin=f"http://{gateway.host}:{gateway.port}") as stream:
         assert stream.subscribe(SAMSUNG) == []
