@@ -207,8 +207,8 @@ function safely(call) {
   }
 }
 
-// The origin of this page if the gateway of a stream answers, and not to it: null if all is
-// well, or nobody answers, or there is no page. A browser tells a page that a stream could not
+// The origin of this page if the gateway of a stream answers, and not to it ("null" of one that
+// has none): null if all is well, or nobody answers, or there is no page. A browser tells a page that a stream could not
 // be opened, and never why.
 async function refusedOrigin(url) {
   const page = globalThis.location;
@@ -219,7 +219,7 @@ async function refusedOrigin(url) {
   try {
     await ask("cors");
   } catch {
-    return ask("no-cors").then(() => page.origin, () => null);
+    return ask("no-cors").then(() => globalThis.origin, () => null);
   }
   return null;
 }
@@ -776,7 +776,11 @@ export class TickClient {
   async _askWhy() {
     const origin = await refusedOrigin(this._url);
     if (origin === null || this._hasOpened || this._timer === null) return;
-    this._outsider = `the gateway may not list this page's origin, ${origin}, in TICKTHROTTLE_ALLOWED_ORIGINS; `;
+    const fault =
+      origin === "null"
+        ? "this page has no origin, as one opened as a file: serve it, and list its origin"
+        : `the gateway may not list this page's origin, ${origin},`;
+    this._outsider = `${fault} in TICKTHROTTLE_ALLOWED_ORIGINS; `;
     if (this.retryAtMs !== null) this._tellOffline();
   }
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,6 +110,21 @@ def test_a_page_that_is_not_listed_is_told_so(
         words = f"this page's origin, {origin}, in TICKTHROTTLE_ALLOWED_ORIGINS"
         eventually(lambda: any(words in text for text in seen(page)["texts"]))
         assert "live" not in seen(page)["states"]
+
+
+def test_a_page_from_disk_is_told_to_be_served(
+    page: Page, redis_url: str, tmp_path: Path
+) -> None:
+    """It has no origin that a gateway could list."""
+    file = tmp_path / "index.html"
+    file.write_text("<title>mine</title>")
+    with running_gateway(redis_url) as gateway:
+        page.goto(file.as_uri())
+        address = f"127.0.0.1:{gateway.port}"
+        page.evaluate(FOLLOW, [address, f"http://{address}"])
+        words = "has no origin, as one opened as a file: serve it, and list its origin"
+        eventually(lambda: any(words in text for text in seen(page)["texts"]))
+        assert not any("null" in text for text in seen(page)["texts"])
 
 
 def test_a_gateway_that_is_away_says_nothing_of_the_page(
