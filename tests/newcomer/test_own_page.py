@@ -20,7 +20,7 @@ from tests.doc_pages import blocks_in, section_of
 from tests.e2e.conftest import browser, page, visitor
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
-from tests.gateway.samples import SAMSUNG, make_row
+from tests.gateway.samples import HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import running_gateway
 from tests.newcomer.roads import (
     FRAMEWORKS,
@@ -116,6 +116,45 @@ def test_a_page_of_a_framework(
         if framework == "React":
             assert "<StrictMode>" in (newcomer.folder / "src/main.jsx").read_text()
         newcomer.type_in("npm run build")
+        if framework == "React":
+            newcomer.save(CHOOSING)
+            check_keys_change(page, address, publisher)
+
+
+CHOOSING = """// src/App.jsx
+import { useState } from "react";
+import { useQuotes } from "./useQuotes.js";
+
+export default function App() {
+  const [keys, choose] = useState(["KR7005930003"]);
+  window.choose = choose;
+  return [...useQuotes(...keys).keys()].map((isin) => <h1 key={isin}>{isin}</h1>);
+}
+"""
+
+
+def check_keys_change(page: Page, address: str, publisher: Publisher) -> None:
+    """Quotes of other keys are shown no more, and no key at all is no fault."""
+    shown = page.locator("h1")
+
+    def is_new() -> bool:
+        page.goto(address)
+        return bool(page.evaluate("'choose' in window"))
+
+    def choose(*keys: str) -> None:
+        page.evaluate("(keys) => window.choose(keys)", list(keys))
+
+    eventually(is_new)
+    eventually(lambda: shown.all_text_contents() == [SAMSUNG])
+    # Nobody has traded it yet.
+    choose(HYNIX)
+    eventually(lambda: shown.all_text_contents() == [])
+    publisher.publish(make_row(HYNIX, "199400", 1))
+    eventually(lambda: shown.all_text_contents() == [HYNIX])
+    choose()
+    eventually(lambda: shown.all_text_contents() == [])
+    choose(SAMSUNG, HYNIX)
+    eventually(lambda: {*shown.all_text_contents()} == {SAMSUNG, HYNIX})
 
 
 FOLLOW = """
