@@ -43,7 +43,7 @@ async (gateway) => {
 
 
 @contextmanager
-def other_host(gateway: Gateway) -> Iterator[str]:
+def other_host(gateway: Gateway, port: int = 0) -> Iterator[str]:
     """Serve an empty page and a copy of the client; yield the page's origin."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -60,7 +60,7 @@ def other_host(gateway: Gateway) -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

@@ -22,6 +22,7 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
 from tests.conftest import PATIENCE, eventually, skip_or_fail
+from tests.e2e.test_other_origin import ASK, FOLLOW, other_host, seen
 from tests.gateway.crew import Crew, crew
 from tests.gateway.crowd import crowd
 from tests.gateway.publisher import Publisher
@@ -365,3 +366,32 @@ def test_pages_work_under_a_path(
     asked = {f"{PREFIX}/v1/stream", f"{PREFIX}/v1/firehose"}
     asked |= {f"{PREFIX}/v1/instruments/{SAMSUNG}/windows", f"{PREFIX}/static/board.js"}
     assert asked <= set(paths)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("proxy", PROXIES)
+def test_pages_of_other_hosts_work_with_a_path(
+    proxy: str, page: Page, client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    """The client, the stream and REST are under it; who is not listed is told so."""
+    publisher, port = Publisher(client), free_port()
+    publisher.publish(make_row(SAMSUNG, "71900", 1))
+    address = f"127.0.0.1:{port}{PREFIX}"
+    with ExitStack() as stack:
+        # Behind the proxy one page is listed, and another is not.
+        listed = free_port()
+        gateway = stack.enter_context(
+            running_gateway(redis_url, allowed_origins=f"http://127.0.0.1:{listed}")
+        )
+        gateway.wait_until(publisher.offset)
+        ports = [gateway.port] * 2
+        stack.enter_context(running_proxy(proxy, tmp_path, port, ports, prefix=PREFIX))
+        page.goto(stack.enter_context(other_host(gateway, listed)))
+        page.evaluate(FOLLOW, [address, f"http://{address}"])
+        eventually(lambda: seen(page)["prices"] == {SAMSUNG: "71900"})
+        assert page.evaluate(ASK, address)[::2] == [200, 1]
+        origin = stack.enter_context(other_host(gateway))
+        page.goto(origin)
+        page.evaluate(FOLLOW, [address, f"http://{address}"])
+        words = f"origin, {origin}, in TICKTHROTTLE_ALLOWED_ORIGINS"
+        eventually(lambda: any(words in text for text in seen(page)["texts"]))
