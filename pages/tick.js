@@ -33,10 +33,12 @@ const FINAL_CODES = new Set([1000, 1003, 1007, 1008, 1009]);
 const EVERYTHING = "*";
 const OF_LISTS = new Set(["key_limit", "bad_request"]); // some keys of the list may be accepted
 const MOST_REFUSALS = 15; // in a row; after 20 a gateway closes for good
+const NAMED = 10; // keys in a line of the console
 
 // "KR7005930003@NXT", a venue of an instrument, is none of all instruments.
 const isInstrument = (key) => !key.includes("@");
 
+const GROUP = "group:";
 const ALL_GROUPS = "group:*";
 const SHORT = 15; // digits that a binary number has for sure
 const PLACES = 36; // behind the point of a sum: a price and a size have 18 each
@@ -196,6 +198,15 @@ function asList(keys) {
   return list;
 }
 
+// What is said of keys of which nothing has come.
+function silenceOf(keys, hasBegun) {
+  const further = keys.length > NAMED ? ` and ${keys.length - NAMED} more` : "";
+  const why = hasBegun
+    ? "not traded since the stream began; the next trade will be told"
+    : "the stream has not begun; its first window will be told";
+  return `nothing yet of ${keys.slice(0, NAMED).join(", ")}${further}: ${why}`;
+}
+
 // Call what is not ours. What it throws is told as an event listener's, and stops nobody else.
 function safely(call) {
   try {
@@ -240,6 +251,9 @@ export class TickClient {
   //   onReset()             another epoch: everything known before is void
   //   onRejected(rejected)  keys that were not accepted, or that a newer token takes:
   //                         [{key, code, message}]
+  //   onNothing(keys)       keys of instruments, markets or sectors that have no item a window
+  //                         after their snapshot, each key once; without it the console is
+  //                         warned of them
   //   onBarsMissed()        bars that were told before may have been amended meanwhile, or
   //                         some are missing: REST has them
   constructor(url, options = {}) {
@@ -265,6 +279,7 @@ export class TickClient {
     this._apart = []; // parts of lists that were refused, to be asked for one by one
     this._refusals = 0; // so many came in a row
     this._rejected = new Map(); // key that is listened to and not held -> why not
+    this._lookedAt = new Set(); // keys whose first snapshot is complete
     this._socket = null;
     this._epoch = null;
     this._heartbeatMs = 5_000;
@@ -834,6 +849,7 @@ export class TickClient {
         message.groups?.forEach((figures) => this._putGroup(figures));
         if (message.final) this._isSnapshotDue = false;
         if (message.final) this._hold(message);
+        if (message.final && !this._awaits(EVERYTHING)) this._lookForSilence();
         break;
       case "update":
         this._enter(message.epoch);
@@ -952,6 +968,32 @@ export class TickClient {
     this._isComplete = true;
     this.position = { epoch: message.epoch, offset: message.offset };
     if (this.members.size) this.position.instruments = this._instruments;
+  }
+
+  // Have keys without an item told, if they have none a window later either.
+  _lookForSilence() {
+    // What was subscribed to just now is asked for in a moment.
+    const isNew = (key) => !this._lookedAt.has(key) && !this._rejected.has(key) && !this._wanted.has(key);
+    const keys = [...this._listeners.keys()].filter(isNew);
+    keys.forEach((key) => this._lookedAt.add(key));
+    const silent = keys.filter((key) => this._hasNothing(key));
+    if (!silent.length) return;
+    const timer = setTimeout(() => this._tellSilence(silent), this.windowMs);
+    this._ended.signal.addEventListener("abort", () => clearTimeout(timer));
+  }
+
+  _tellSilence(keys) {
+    const isHeld = (key) => this._listeners.has(key) && !this._rejected.has(key);
+    const silent = keys.filter((key) => isHeld(key) && this._hasNothing(key));
+    if (!silent.length) return;
+    if (this._options.onNothing) this._say("onNothing", silent);
+    else console.warn(silenceOf(silent, this.lastWindow !== null));
+  }
+
+  _hasNothing(key) {
+    if (key === EVERYTHING) return ![...this.items.keys()].some(isInstrument);
+    if (key.startsWith(GROUP)) return false;
+    return !(this.members.get(key) ?? [this._isin(key)]).some((isin) => this.items.has(isin));
   }
 
   // A gateway that is a little behind may send what another one has sent before. Its days

@@ -173,6 +173,8 @@ async def _show(
         token=token,
         on_state=tell,
         on_reset=view.items.clear,
+        # A table without a row says it; a line of a log would tear the screen.
+        on_nothing=lambda _: None,
         on_message=lambda _: has_news.set(),
     )
     console = Console(highlight=False)

@@ -303,6 +303,11 @@ export interface Options {
   onRejected?(
     rejected: { key: string; code: Rejected["code"] | ErrorMessage["code"]; message: string }[],
   ): void;
+  /**
+   * Keys of instruments, markets or sectors that have no item a window after their snapshot,
+   * each key once. Without it the console is warned of them.
+   */
+  onNothing?(keys: string[]): void;
   /** Bars that were told may have been amended meanwhile, or some are missing. */
   onBarsMissed?(): void;
 }

@@ -45,6 +45,17 @@ async def test_items_come_as_they_change(
     assert prices == [1, 2, 3]
 
 
+async def test_a_loop_ends_after_a_silence_if_it_is_told_to(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """And follows no more."""
+    publisher.publish(make_row(SAMSUNG, "1"))
+    async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
+        items = [item async for item in ticks.follow(SAMSUNG, timeout_s=0.5)]
+        assert not ticks.items
+    assert [item["price"] for item in items] == [1]
+
+
 async def test_who_is_slow_gets_the_newest_for_all_trades(
     publisher: Publisher, redis_url: str, port: int
 ) -> None:

@@ -273,6 +273,49 @@ async def test_keys_that_are_refused_are_told(redis_url: str, port: int) -> None
         assert seen.rejected[4]["code"] == "key_limit"
 
 
+async def test_keys_of_which_nothing_comes_are_told(
+    client: redis.Redis, redis_url: str, port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each once, a window after its snapshot; an item that comes later comes."""
+    publisher, seen = Publisher(client, window_ms=100), Seen()
+    publisher.list_instruments()
+    publisher.publish(make_row(SAMSUNG, "1"))
+    keys = [SAMSUNG, "000660", "market:KOSDAQ", "market:KOSPI", "group:market:KOSDAQ"]
+    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+        ticks.subscribe([*keys, "KR1"], seen.put)
+        await soon(lambda: caplog.messages)
+        ticks.subscribe(["000660", NAVER], seen.put)
+        await soon(lambda: len(caplog.messages) == 2)
+        publisher.publish(make_row(HYNIX, "2"))
+        await soon(lambda: HYNIX in seen.items)
+    assert [line.partition(":")[0] for line in caplog.messages] == [
+        "nothing yet of 000660, market",
+        f"nothing yet of {NAVER}",
+    ]
+    assert "market:KOSDAQ: not traded since" in caplog.messages[0]
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+
+
+async def test_who_wants_to_hear_of_silent_keys_has_a_callback(
+    client: redis.Redis, redis_url: str, port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It takes the place of the line; before the first window all keys are silent."""
+    client.hset("tt:meta", "window_ms", 100)
+
+    def refuse(keys: list[str]) -> None:
+        raise ZeroDivisionError(*keys)
+
+    async def wait() -> None:
+        async with TickClient(address(port), on_nothing=refuse) as ticks:
+            ticks.subscribe("*", print)
+            await asyncio.sleep(60)
+
+    async with gateway_on(redis_url, port):
+        with pytest.raises(ZeroDivisionError, match=r"^\*$"):
+            await wait()
+    assert not caplog.messages
+
+
 async def test_a_client_that_is_back_holds_every_key_that_it_may(
     publisher: Publisher, redis_url: str, port: int
 ) -> None:

@@ -13,6 +13,7 @@ merges what it has not read yet.
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 from contextlib import aclosing, suppress
@@ -44,6 +45,7 @@ from tickthrottle_client.item_sums import (
 )
 from tickthrottle_client.listeners import Listeners
 from tickthrottle_client.loopback import is_loopback
+from tickthrottle_client.silent_keys import silence_of
 from tickthrottle_client.tick_v1 import (
     ALL,
     ALL_GROUPS,
@@ -52,6 +54,7 @@ from tickthrottle_client.tick_v1 import (
     TRADES,
     CloseCode,
     is_final,
+    is_group,
     is_instrument,
     read_decimal,
 )
@@ -79,6 +82,8 @@ State: TypeAlias = Literal[
 ]
 P = ParamSpec("P")
 Token: TypeAlias = str | Callable[[], Awaitable[str]]
+
+logger = logging.getLogger("tickthrottle_client")
 
 BACKOFF_S = 0.5
 BACKOFF_MOST_S = 30.0
@@ -185,9 +190,12 @@ class TickClient:
     ``on_reset()``: another epoch, everything known before is void.
     ``on_rejected(rejected)``: keys that were not accepted, or that a newer token takes.
     They are asked for again after a reconnect, after a newer token if it was for that,
-    and by whoever subscribes to them. ``on_message(message)``:
-    every message, after it was taken in. ``on_bars_missed()``: bars that were told
-    before may have been amended meanwhile, or some are missing; REST has them.
+    and by whoever subscribes to them. ``on_nothing(keys)``: keys of instruments,
+    markets or sectors that have no item a window after their snapshot, each key once;
+    without it a warning of the logger ``tickthrottle_client`` names them.
+    ``on_message(message)``: every message, after it was taken in.
+    ``on_bars_missed()``: bars that were told before may have been amended meanwhile, or
+    some are missing; REST has them.
 
     ``items`` holds the newest item of each instrument, ``groups`` the newest figures of
     each group; up to ``position`` everything has arrived. ``members`` has the
@@ -209,6 +217,7 @@ class TickClient:
         on_state: Callable[[State, str], object] = _nothing,
         on_reset: Callable[[], object] = _nothing,
         on_rejected: Callable[[list[dict[str, str]]], object] | None = None,
+        on_nothing: Callable[[list[str]], object] | None = None,
         on_message: Callable[[dict[str, Any]], object] = _nothing,
         on_bars_missed: Callable[[], object] = _nothing,
     ) -> None:
@@ -225,6 +234,7 @@ class TickClient:
         self._on_state = self._own(on_state)
         self._on_reset = self._own(on_reset)
         self._on_rejected = self._own(on_rejected or _refuse)
+        self._on_nothing = self._own(on_nothing or self._warn)
         self._on_message = self._own(on_message)
         self._on_bars_missed = self._own(on_bars_missed)
         self._bars = BarBook()
@@ -248,6 +258,8 @@ class TickClient:
         self._refusals = 0
         # Keys that somebody listens to and the gateway does not hold, and why not.
         self._rejected: dict[str, str] = {}
+        # Keys whose first snapshot is complete: whether it said nothing was looked at.
+        self._looked_at: set[str] = set()
         # What was said beside them and has no answer: keys to drop, the newest token.
         self._dropped: dict[int, Collection[str]] = {}
         self._shown: int | None = None
@@ -266,7 +278,7 @@ class TickClient:
         self._block: asyncio.Task[Any] | None = None
         self._is_interrupted = False
         self._followers: set[asyncio.Event] = set()
-        # Those that await an async callback.
+        # Those that await an async callback, or the item of a key that has none.
         self._awaiting: set[asyncio.Task[None]] = set()
         # What a callback has raised: neither the connection's fault nor a message's.
         self._failure: Exception | None = None
@@ -355,13 +367,16 @@ class TickClient:
                     callback(self.groups[group])
         return lambda: self._unsubscribe(keys, callback)
 
-    async def follow(self, *keys: str) -> AsyncGenerator[Item, None]:
+    async def follow(
+        self, *keys: str, timeout_s: float | None = None
+    ) -> AsyncGenerator[Item, None]:
         """Yield the items of some keys as they come, for ``async for``; any number.
 
         First what is known, then every change. Of an instrument whose item was not
         taken yet only the newest is kept, and stands for the trades of both: who is
-        slow gets fewer and newer items, and no trade twice. Raises what ends the
-        block, also in another task than the block's.
+        slow gets fewer and newer items, and no trade twice. It ends when nothing has
+        come for ``timeout_s``. Raises what ends the block, also in another task than
+        the block's.
         """
         waiting, is_there = WaitingItems(), asyncio.Event()
 
@@ -373,7 +388,11 @@ class TickClient:
         self._followers.add(is_there)
         try:
             while True:
-                await is_there.wait()
+                try:
+                    async with asyncio.timeout(timeout_s):
+                        await is_there.wait()
+                except TimeoutError:
+                    return
                 while waiting:
                     yield waiting.take()
                 is_there.clear()
@@ -761,6 +780,8 @@ class TickClient:
                 if message["final"]:
                     self._is_snapshot_due = False
                     self._hold(message)
+                    if not self._awaits(ALL):
+                        self._look_for_silence()
             case "update":
                 self._enter(message["epoch"])
                 self._put(message)
@@ -897,6 +918,31 @@ class TickClient:
         self.position = {"epoch": message["epoch"], "offset": message["offset"]}
         if self.members:
             self.position["instruments"] = self._instruments
+
+    def _look_for_silence(self) -> None:
+        """Have keys without an item told, if they have none a window later either."""
+        new = self._listeners.keys() - self._looked_at - self._rejected.keys()
+        self._looked_at |= new
+        silent = [key for key in self._listeners if key in new and self._is_silent(key)]
+        if silent:
+            name = f"keys without an item of {self._url}"
+            task = asyncio.create_task(self._tell_silence(silent), name=name)
+            self._awaiting.add(task)
+            task.add_done_callback(self._interrupt)
+
+    async def _tell_silence(self, keys: list[str]) -> None:
+        await asyncio.sleep(self.window_ms / 1_000)
+        held = self._listeners.keys() - self._rejected.keys()
+        if silent := [key for key in keys if key in held and self._is_silent(key)]:
+            self._on_nothing(silent)
+
+    def _is_silent(self, key: str) -> bool:
+        if key == ALL:
+            return not any(map(is_instrument, self.items))
+        return not is_group(key) and self.items.keys().isdisjoint(self._isins_of(key))
+
+    def _warn(self, keys: list[str]) -> None:
+        logger.warning("%s", silence_of(keys, has_begun=self.last_window is not None))
 
     def _put(self, message: dict[str, Any]) -> None:
         for item in message["data"]:

@@ -1,4 +1,4 @@
-"""Keys and tokens that a gateway refuses or gets late, in tick.js under Node."""
+"""Keys and tokens that get no answer, another one or a late one: tick.js in Node."""
 
 import asyncio
 import json
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from gateway.admission.tokens import CLOCK_SKEW_S
 from gateway.app import STATIC
@@ -37,11 +38,13 @@ class Told:
         *calls: Any,
         token: Callable[[], str] | None = None,
         token_fails: bool = False,
+        hears_nothing: bool = False,
     ) -> None:
         """Have it make some calls."""
         self._token = token or str
         has_token = token_fails or token is not None
-        self._write(json.dumps([address(port), calls, has_token, token_fails]))
+        options = has_token, token_fails, hears_nothing
+        self._write(json.dumps([address(port), calls, *options]))
 
     def of(self, name: str) -> list[Any]:
         """Return what was told under a name: the first thing each time."""
@@ -105,6 +108,37 @@ async def test_a_client_that_is_back_holds_every_key_that_it_may(
         publisher.publish(*(make_row(isin, "2", seq=2) for isin in isins))
         # Those of bars were asked for before the parts.
         await soon(lambda: len(told.of("item")) == 9)
+
+
+async def test_keys_of_which_nothing_comes_are_told(
+    client: redis.Redis, redis_url: str, told: Told
+) -> None:
+    """Each once, a window after its snapshot; an item that comes later comes."""
+    publisher, port = Publisher(client, window_ms=100), free_port()
+    publisher.list_instruments()
+    publisher.publish(make_row(SAMSUNG, "1"))
+    keys = [SAMSUNG, "000660", "market:KOSDAQ", "market:KOSPI", "group:market:KOSDAQ"]
+    calls = ["subscribe", [*keys, "KR1"]], ["subscribe", [HYNIX]]
+    async with gateway_on(redis_url, port):
+        told.begin(port, *calls)
+        await soon(lambda: told.of("warned"))
+        publisher.publish(make_row(HYNIX, "2"))
+        await soon(lambda: HYNIX in told.of("item"))
+    since = "not traded since the stream began; the next trade will be told"
+    names = f"000660, market:KOSDAQ, {HYNIX}"
+    assert told.of("warned") == [f"nothing yet of {names}: {since}"]
+
+
+async def test_who_wants_to_hear_of_silent_keys_has_a_callback(
+    client: redis.Redis, redis_url: str, told: Told
+) -> None:
+    """It takes the place of the line; before the first window all keys are silent."""
+    client.hset("tt:meta", "window_ms", 100)
+    port = free_port()
+    async with gateway_on(redis_url, port):
+        told.begin(port, ["subscribe", "*"], hears_nothing=True)
+        await soon(lambda: told.of("nothing") == ["*"])
+    assert not told.of("warned")
 
 
 async def test_what_all_of_a_list_is_refused_for_is_told_of_each(

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { TickClient } from "./tick.mjs";
 
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const [url, calls, hasToken, tokenFails] = JSON.parse((await lines.next()).value);
+const [url, calls, hasToken, tokenFails, hearsNothing] = JSON.parse((await lines.next()).value);
 const tell = (...told) => console.log(JSON.stringify(told));
 const token = () => {
   tell("token");
@@ -18,7 +18,9 @@ const nextLine = async () => {
 
 // Reconnects come soon: the longest delay would be half a minute.
 Math.random = () => 0.02;
+console.warn = (text) => tell("warned", text);
 const ticks = new TickClient(url, {
+  onNothing: hearsNothing ? (keys) => keys.forEach((key) => tell("nothing", key)) : undefined,
   token: hasToken ? token : undefined,
   onState: (state) => tell("state", state),
   onRejected: (rejected) => rejected.forEach(({ key, code }) => tell("rejected", key, code)),
