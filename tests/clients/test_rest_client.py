@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from tests.conftest import eventually
+from tests.conftest import eventually, leave_out
 from tests.data_frames import run_with_frames
 from tests.dead_proxy import DEAD_PROXY
 from tests.gateway.bar_publisher import FIRST_MS, BarPublisher, make_bar
@@ -23,7 +24,7 @@ from tests.gateway.rest.test_quote_history import end_of, gateway
 from tests.gateway.samples import SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
 from tests.ports import free_port
-from tickthrottle_client import RestClient, RestError, rest_client
+from tickthrottle_client import Records, RestClient, RestError, rest_client
 
 pytestmark = pytest.mark.redis
 
@@ -91,6 +92,21 @@ print(len(Records([], []).to_pandas()))
     price, third = "Decimal('0.10')", Decimal(1) / 3
     assert told[0] == f"{price} 2026-03-20 00:00:00+00:00 {third} 2"
     assert told[1] == "0"
+
+
+def test_a_frame_of_polars_keeps_decimals() -> None:
+    """With 18 places, as in Arrow; a mean is rounded to them."""
+    if find_spec("polars") is None:
+        leave_out("a data frame of Polars: polars is not installed")
+    third = Decimal(1) / 3
+    row = {"window": 1773964800000, "price": Decimal("0.10"), "vwap": third}
+    [found] = Records([row], []).to_polars().to_dicts()
+    assert found == {
+        "window": datetime(2026, 3, 20, tzinfo=UTC),
+        "price": Decimal("0.10"),
+        "vwap": Decimal("0." + "3" * 18),
+    }
+    assert len(Records([], []).to_polars()) == 0
 
 
 def test_a_token_is_shown(publisher: Publisher, redis_url: str, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tickthrottle_client.tick_v1 import read_decimal
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
+    import polars as pl  # type: ignore[import-not-found, unused-ignore]
     import pyarrow as pa
 
 Moment = int | datetime
@@ -93,6 +94,15 @@ class Records(list[Mapping[str, Any]]):
             values = [row.get(name) for row in self]
             frame[name] = pd.Series(values, frame.index, dtype=object)
         return frame
+
+    def to_polars(self) -> "pl.DataFrame":
+        """Return a data frame of Polars; needs polars and pyarrow.
+
+        Its columns are those of ``to_arrow``, decimals as well.
+        """
+        import polars as pl
+
+        return pl.DataFrame(self.to_arrow())
 
 
 def _exact(row: Mapping[str, Any]) -> dict[str, Any]:
