@@ -315,6 +315,23 @@ export interface Options {
 /** `window` is the window's end; null for what a snapshot says. */
 export type Callback = (item: Item, window: number | null) => void;
 export type GroupCallback = (group: Group, window: number | null) => void;
+type GroupKey = `group:${string}`;
+/**
+ * Gets items and figures of groups; `"isin" in item` tells an item. Who knows that no key is
+ * a group's may give a `Callback`: methods are compared both ways.
+ */
+export type AnyCallback = {
+  call(item: Item | Group, window: number | null): void;
+}["call"];
+type KeyOf<Keys> = Keys extends string ? Keys : Keys extends Iterable<infer Key> ? Key : never;
+/** Nobody knows of a `string` whether it is the key of a group. */
+type CallbackOf<Key> = [Key] extends [GroupKey]
+  ? GroupCallback
+  : string extends Key
+    ? AnyCallback
+    : [Extract<Key, GroupKey>] extends [never]
+      ? Callback
+      : AnyCallback;
 
 export class TickClient {
   /** Connects with the first `subscribe`. */
@@ -343,11 +360,10 @@ export class TickClient {
    * Follows one key, or several; returns a function that ends it. What a callback throws is
    * reported, and keeps nothing from the others. Throws after `close`.
    */
-  subscribe(
-    keys: `group:${string}` | Iterable<`group:${string}`>,
-    callback: GroupCallback,
+  subscribe<const Keys extends string | Iterable<string>>(
+    keys: Keys,
+    callback: CallbackOf<KeyOf<Keys>>,
   ): () => void;
-  subscribe(keys: string | Iterable<string>, callback: Callback): () => void;
   /** Follows bars of instruments (ISINs, codes, or "*"), the newest `last` of each first. */
   bars(
     interval: Interval,

@@ -85,7 +85,7 @@ def test_the_types_name_what_the_module_exports_and_offers() -> None:
     members = set(re.findall(r"^    this\.([a-z]\w*) =", code, re.M))
     members |= set(re.findall(r"^  (?:get )?([a-z]\w*)\(.*\) \{$", code, re.M))
     [body] = re.findall(r"class TickClient \{(.*?)^\}", types, re.M | re.S)
-    typed = re.findall(r"^  (?:readonly )?(\w+)[(:]", body, re.M)
+    typed = re.findall(r"^  (?:readonly )?(\w+)[(:<]", body, re.M)
     assert {name for name in members if name != "switch"} == set(typed)
 
 
@@ -127,17 +127,21 @@ def test_the_types_are_what_the_compiler_takes(npm: str, project: Path) -> None:
     if subprocess.run(install, cwd=project, timeout=200).returncode:
         leave_out(f"the check of tick.d.ts: npm got no {TYPESCRIPT}")
     shutil.copy(HERE / "uses_types.ts", project)
-    page = (ROOT / "docs" / "clients.md").read_text("utf-8")
-    [example] = re.findall(r"```ts\n(.*?)```", page, re.S)
-    (project / "example.ts").write_text(example)
+    names = ["uses_types.ts"]
+    for page, many in (("docs/clients.md", 2), ("clients/js/README.md", 1)):
+        text = (ROOT / page).read_text("utf-8")
+        examples = re.findall(r"```[jt]s\n(.*?)```", text, re.S)
+        assert len(examples) == many
+        for example in examples:
+            names.append(f"example{len(names)}.ts")
+            (project / names[-1]).write_text(example)
     options = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext"]
     done = subprocess.run(
         [
             "node",
             "node_modules/typescript/bin/tsc",
             *options,
-            "uses_types.ts",
-            "example.ts",
+            *names,
         ],
         cwd=project,
         capture_output=True,
