@@ -9,11 +9,20 @@ import pytest
 
 from tests.clients.patience import soon
 from tests.clients.test_tick_client import address, gateway_on
+from tests.conftest import eventually
+from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import running_gateway
 from tests.ports import free_port
-from tickthrottle_client import BlockingTickClient, Item, TickClient, TickError, traded
+from tickthrottle_client import (
+    Bar,
+    BlockingTickClient,
+    Item,
+    TickClient,
+    TickError,
+    traded,
+)
 
 pytestmark = pytest.mark.redis
 
@@ -171,6 +180,62 @@ def test_a_plain_loop_follows_too(publisher: Publisher, redis_url: str) -> None:
         assert ticks.last_window is not None
     with pytest.raises(RuntimeError, match="is over"):
         next(ticks.follow(SAMSUNG))
+
+
+def test_a_plain_block_has_the_same_names(publisher: Publisher, redis_url: str) -> None:
+    """Callbacks are called in its thread, may ask for more, and end when told to."""
+    publisher.list_instruments()
+    publisher.publish(make_row(SAMSUNG, "1"), make_row(HYNIX, "2"))
+    BarPublisher(publisher._client).publish(make_bar())
+    prices: list[Decimal] = []
+    bars: list[Bar] = []
+    with (
+        running_gateway(redis_url) as gateway,
+        BlockingTickClient(address(gateway.port)) as ticks,
+    ):
+
+        def ask_for_more(bar: Bar) -> None:
+            bars.append(bar)
+            ticks.subscribe(HYNIX, lambda item: prices.append(item["price"]))
+
+        stop = ticks.subscribe("market:KOSPI", lambda item: prices.append(item["seq"]))
+        eventually(lambda: prices == [1, 1])
+        assert ticks.members["market:KOSPI"] == (HYNIX, SAMSUNG)
+        eventually(lambda: ticks.position)
+        assert ticks.window_ms == publisher._window_ms
+        stop()
+        eventually(lambda: not ticks.items)
+        ticks.bars("1m", SAMSUNG, ask_for_more)
+        eventually(lambda: prices == [1, 1, 2])
+        assert bars[0]["isin"] == SAMSUNG
+        ticks.trades(SAMSUNG, print)()
+
+
+def test_the_two_clients_have_the_same_names() -> None:
+    """What one offers the other offers."""
+    url = "ws://127.0.0.1:1/v1/stream"
+    both = TickClient(url), BlockingTickClient(url)
+    one, other = ({n for n in dir(c) if not n.startswith("_")} for c in both)
+    assert one == other
+
+
+def test_a_fault_of_a_callback_ends_a_plain_block(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """It is raised by the loop that waits."""
+    publisher.publish(make_row(SAMSUNG, "1"))
+
+    def fail(_: Item) -> None:
+        raise ZeroDivisionError
+
+    def follow(port: int) -> None:
+        with BlockingTickClient(address(port)) as ticks:
+            ticks.subscribe(SAMSUNG, fail)
+            for _ in ticks.follow(HYNIX):
+                pass
+
+    with running_gateway(redis_url) as gateway, pytest.raises(ZeroDivisionError):
+        follow(gateway.port)
 
 
 @pytest.mark.parametrize("is_there", [True, False])

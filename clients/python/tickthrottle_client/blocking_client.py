@@ -10,12 +10,14 @@ It is ``TickClient`` in a thread of its own.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import Any, Self
 
+from tickthrottle_client.bar_book import Bar
 from tickthrottle_client.item_sums import WaitingItems
 from tickthrottle_client.tick_client import Item, TickClient
+from tickthrottle_client.trade_book import TradeEntry
 
 _CALL_S = 30.0
 _LOOK_S = 0.5
@@ -25,8 +27,10 @@ _LOOK_S = 0.5
 class BlockingTickClient:
     """Follows the stream in a thread of its own for as long as the block lasts.
 
-    It takes what ``TickClient`` takes; callbacks among that are called in that thread.
-    What ends the stream is raised by ``follow``, and by the end of the block.
+    It takes what ``TickClient`` takes, and has the same names. Callbacks are called in
+    that thread, one after the other: while one works, nothing else comes. What ends the
+    stream, such as an exception of a callback, is raised by ``follow``, and by the end
+    of the block.
     """
 
     def __init__(self, url: str, **options: Any) -> None:
@@ -68,6 +72,48 @@ class BlockingTickClient:
         """The end of the newest window that has arrived, ms; None before the first."""
         return self._client.last_window
 
+    @property
+    def window_ms(self) -> int:
+        """The length of a window, ms."""
+        return self._client.window_ms
+
+    @property
+    def members(self) -> dict[str, tuple[str, ...]]:
+        """The instruments of each market and sector that is followed, as of now."""
+        return dict(self._client.members)
+
+    @property
+    def position(self) -> dict[str, Any] | None:
+        """Up to there everything has arrived; None before the first answer."""
+        return self._client.position
+
+    def subscribe(
+        self, keys: str | Collection[str], callback: Callable[[Item], object]
+    ) -> Callable[[], None]:
+        """Have a callback called for items (``TickClient.subscribe``)."""
+        return self._begin(lambda: self._client.subscribe(keys, callback))
+
+    def bars(
+        self,
+        interval: str,
+        instruments: str | Collection[str],
+        callback: Callable[[Bar], object],
+        *,
+        last: int = 1,
+    ) -> Callable[[], None]:
+        """Have a callback called for bars (``TickClient.bars``)."""
+        return self._begin(
+            lambda: self._client.bars(interval, instruments, callback, last=last)
+        )
+
+    def trades(
+        self,
+        instruments: str | Collection[str],
+        callback: Callable[[TradeEntry], object],
+    ) -> Callable[[], None]:
+        """Have a callback called for every trade (``TickClient.trades``)."""
+        return self._begin(lambda: self._client.trades(instruments, callback))
+
     def follow(self, *keys: str, timeout_s: float | None = None) -> Iterator[Item]:
         """Yield the items of keys as they come (``TickClient.follow``).
 
@@ -81,13 +127,7 @@ class BlockingTickClient:
                 waiting.put(item)
                 self._changed.notify_all()
 
-        async def begin() -> Callable[[], None]:
-            return self._client.subscribe(keys, put)
-
-        if self._error is not None:
-            raise self._error
-        loop = self._loop_of_thread()
-        stop = asyncio.run_coroutine_threadsafe(begin(), loop).result(_CALL_S)
+        stop = self.subscribe(keys, put)
         try:
             while True:
                 with self._changed:
@@ -97,9 +137,29 @@ class BlockingTickClient:
                     return
                 yield item
         finally:
+            stop()
+
+    def _begin(self, ask: Callable[[], Callable[[], None]]) -> Callable[[], None]:
+        """Ask the client in its thread; return what ends it, from any thread."""
+
+        async def begin() -> Callable[[], None]:
+            return ask()
+
+        if self._error is not None:
+            raise self._error
+        loop = self._loop_of_thread()
+        if threading.current_thread() is self._thread:
+            # A callback asks: it would wait for itself.
+            end = ask()
+        else:
+            end = asyncio.run_coroutine_threadsafe(begin(), loop).result(_CALL_S)
+
+        def stop() -> None:
             # Nobody waits for it: the block may be over.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(stop)
+                loop.call_soon_threadsafe(end)
+
+        return stop
 
     def _wait_for(self, waiting: WaitingItems, timeout_s: float | None) -> None:
         until_s = None if timeout_s is None else time.monotonic() + timeout_s
