@@ -15,6 +15,7 @@ from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import running_gateway
 from tests.ports import free_port
+from throttle.contract.trade_order import REVISION_CHARS, as_shown
 from tickthrottle_client import (
     Bar,
     BlockingTickClient,
@@ -52,6 +53,27 @@ async def test_items_come_as_they_change(
         # Who breaks off follows no more.
         await soon(lambda: not ticks.items)
     assert prices == [1, 2, 3]
+
+
+async def test_a_price_that_was_taken_back_comes_with_its_revision(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """To a loop and to a callback: the trade that stands, although it is older."""
+    gone, stands = make_row(SAMSUNG, "9", seq=2), make_row(SAMSUNG, "1", trades=0)
+    taken_back = {gone.version[REVISION_CHARS:]}
+    version = as_shown(stands.version, gone.version, taken_back)
+    publisher.publish(gone)
+    called: list[Item] = []
+    async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
+        ticks.subscribe(SAMSUNG, called.append)
+        async with aclosing(ticks.follow(SAMSUNG, timeout_s=20)) as items:
+            assert (await anext(items))["price"] == 9
+            publisher.publish(stands.revised(version))
+            item = await anext(items)
+        assert item["window"] == publisher.window
+        assert (item["price"], item["seq"], item["revision"]) == (1, 1, 1)
+    assert [one["price"] for one in called] == [9, 1]
+    assert called[1] == item
 
 
 async def test_a_loop_ends_after_a_silence_if_it_is_told_to(
