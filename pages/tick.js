@@ -313,7 +313,7 @@ export class TickClient {
   // the trades of all items that a callback gets are those since it was subscribed. What a
   // callback throws is reported as an uncaught error, and keeps nothing from the others.
   subscribe(keys, callback) {
-    this._checkOpen();
+    this._checkCall(callback);
     const list = asList(keys);
     for (const key of list) {
       if (this._isUnheld(this._listeners, key)) this._wanted.add(key);
@@ -342,7 +342,7 @@ export class TickClient {
   // `last` bars of each instrument, then each change: the open bar, the same closed, and
   // amended by late trades. No bar goes back.
   bars(interval, instruments, callback, { last = 1 } = {}) {
-    this._checkOpen();
+    this._checkCall(callback);
     const keys = [...new Set(asList(instruments))].map((instrument) => `${BARS}${interval}:${instrument}`);
     const wanted = keys.filter((key) => this._isUnheld(this._barListeners, key));
     for (const key of keys) {
@@ -365,7 +365,7 @@ export class TickClient {
   // which goes up by one, `window`, and `missed`: how many are missing before it, null where
   // nobody knows, as after a lost connection. One that takes a trade back has `cancels`.
   trades(instruments, callback) {
-    this._checkOpen();
+    this._checkCall(callback);
     const keys = [...new Set(asList(instruments))].map((instrument) => TRADES + instrument);
     const wanted = keys.filter((key) => this._isUnheld(this._tradeListeners, key));
     for (const key of keys) {
@@ -402,8 +402,9 @@ export class TickClient {
     socket?.close(1000);
   }
 
-  _checkOpen() {
+  _checkCall(callback) {
     if (this._isClosed) throw new Error("this client was closed: make another one");
+    if (typeof callback !== "function") throw new TypeError(`callback ${String(callback)}: must be a function`);
   }
 
   _endBars(keys, callback) {

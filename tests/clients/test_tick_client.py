@@ -516,6 +516,31 @@ async def test_updates_may_be_asked_for_less_often(
         await soon(lambda: granted() == [4_000, 4_000])
 
 
+@pytest.mark.parametrize(
+    ("keys", "callback", "words"),
+    [
+        ([5930], print, "key 5930: must be text"),
+        (["005930", ""], print, "key '': must not be empty"),
+        ("", print, "key '': must not be empty"),
+        ("005930", 5, "callback 5: must be a function"),
+    ],
+)
+def test_a_call_that_cannot_be_meant_is_refused(
+    keys: Any, callback: Any, words: str
+) -> None:
+    """At once, by name; nothing of it is followed."""
+    ticks = TickClient("ws://127.0.0.1:1/v1/stream")
+    calls: list[Callable[[], object]] = [
+        lambda: ticks.subscribe(keys, callback),
+        lambda: ticks.bars("1m", keys, callback),
+        lambda: ticks.trades(keys, callback),
+    ]
+    for call in calls:
+        with pytest.raises((TypeError, ValueError), match=f"^{words}"):
+            call()
+    assert not any(ticks._books)
+
+
 def test_an_async_callback_is_refused() -> None:
     """Nobody would await it."""
 

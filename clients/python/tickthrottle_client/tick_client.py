@@ -150,7 +150,14 @@ def _kind_of(keys: Iterable[str]) -> str:
 
 
 def _names(names: str | Collection[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    """Return each name once. Raises TypeError or ValueError for what is none."""
+    names = [names] if isinstance(names, str) else list(names)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"key {name!r:.80}: must be text, such as '005930'")
+        if not name:
+            raise ValueError("key '': must not be empty")
+    return list(dict.fromkeys(names))
 
 
 def _nothing(*_: object) -> None:
@@ -325,6 +332,9 @@ class TickClient:
                 "for items; give a plain one, which may call asyncio.create_task"
             )
 
+        if not callable(callback):
+            raise TypeError(f"callback {callback!r:.80}: must be a function")
+
         def call(*args: P.args, **kwargs: P.kwargs) -> None:
             try:
                 callback(*args, **kwargs)
@@ -351,7 +361,7 @@ class TickClient:
         An async function is awaited for one item after the other, and gets what
         ``follow`` yields; it can be given inside the block only.
         """
-        keys = [keys] if isinstance(keys, str) else list(keys)
+        keys = _names(keys)
         if iscoroutinefunction(callback):
             return self._await_each(keys, callback)
         callback = self._own(callback)
