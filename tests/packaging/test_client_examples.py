@@ -1,4 +1,7 @@
-"""Every example of the page about clients prints the price, against a real gateway."""
+"""Every example of a client prints the price, and what its page shows below it.
+
+A real gateway serves them a trade of the simulated market, as `make run` does.
+"""
 
 import json
 import os
@@ -6,28 +9,103 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
+import redis
 
 from gateway.app import STATIC
+from ingest.sources.simulator import Simulator
+from ingest.tradelog.contract import partition_of
 from tests.conftest import leave_out
-from tests.gateway.conftest import publisher
-from tests.gateway.publisher import Publisher
-from tests.gateway.samples import SAMSUNG, make_row
-from tests.gateway.servers import running_gateway
-from tests.paths import ROOT
+from tests.data_frames import run_with_frames
+from tests.doc_pages import blocks, text_of
+from tests.gateway.bar_publisher import BarPublisher, make_bar
+from tests.gateway.publisher import load_instruments
+from tests.gateway.samples import INSTRUMENT_LIST, SAMSUNG
+from tests.gateway.servers import Gateway, running_gateway
+from tests.node import node_command
+from throttle.testing.driver import START_MS, ThrottleDriver
 
-__all__ = ["publisher"]
-
+CLIENTS, TRADES = "docs/clients.md", "docs/trades.md"
+FRONT, JS, PYTHON = "README.md", "clients/js/README.md", "clients/python/README.md"
 PRICE = "71900.50"
+PARTITIONS = 4
+ENDLESS = {FRONT, JS, PYTHON, TRADES}
+"""Pages whose examples follow the stream until they are ended."""
+
+ANY = {"connection", "epoch"}
+"""Fields of frames whose text is another one each time."""
 
 
-def examples(language: str) -> list[str]:
-    """Return the page's blocks of a language."""
-    text = (ROOT / "docs" / "clients.md").read_text("utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.S)
+def payload() -> bytes:
+    """Return a trade of the simulated market, with a price that has digits to lose."""
+    events = Simulator(instruments=2).events(START_MS * 1_000)
+    found = next(e.payload for e in events if SAMSUNG.encode() in e.payload)
+    return re.sub(rb'"price":"\d+"', b'"price":"%b"' % PRICE.encode(), found)
+
+
+@pytest.fixture
+def driver(client: redis.Redis, redis_url: str) -> Iterator[ThrottleDriver]:
+    """A job that has published the trade in a window; the table names instruments."""
+    load_instruments(client, INSTRUMENT_LIST)
+    BarPublisher(client).publish(make_bar(closed=True))
+    with ThrottleDriver(redis_url=redis_url, partitions=PARTITIONS) as driver:
+        append(driver, 100)
+        driver.turn_clock(2_000)
+        yield driver
+
+
+def append(driver: ThrottleDriver, at_ms: int) -> None:
+    """Append the trade to the partition that a feed appends it to."""
+    driver.payload(payload(), at_ms=at_ms, partition=partition_of(SAMSUNG, PARTITIONS))
+
+
+@pytest.fixture
+def gateway(driver: ThrottleDriver, redis_url: str) -> Iterator[Gateway]:
+    """A gateway that has the window."""
+    with running_gateway(redis_url) as running:
+        running.wait_until(1)
+        yield running
+
+
+def example(page: str, language: str, number: int, port: int) -> str:
+    """Return a page's example; only the port differs."""
+    return blocks(page, language)[number].replace(":8000", f":{port}")
+
+
+def shown(page: str) -> dict[str, list[str]]:
+    """Return, by language, the lines that a page shows below each of its examples."""
+    pairs = re.findall(
+        r"^```(\w+)\n((?:(?!```).)*)^```\n\n^```(?:text|json)\n(.*?)^```$",
+        text_of(page),
+        re.DOTALL | re.MULTILINE,
+    )
+    lines: dict[str, list[str]] = {}
+    for language, _, output in pairs:
+        lines.setdefault(language, []).append(output)
+    return lines
+
+
+def shape(line: str) -> Any:
+    """Return what a printed line is whatever the price, its time and number are."""
+
+    def of(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: "" if k in ANY else of(v) for k, v in value.items()}
+        if isinstance(value, list):
+            return [of(one) for one in value]
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return 0 if is_number else value
+
+    try:
+        return of(json.loads(line))
+    except ValueError:
+        return [re.sub(r"^\d+(\.\d+)?$", "0", word) for word in line.split()]
 
 
 def command(language: str, folder: Path, text: str) -> list[str]:
@@ -35,95 +113,134 @@ def command(language: str, folder: Path, text: str) -> list[str]:
     file = folder / f"main.{language}"
     file.write_text(text)
     if language == "python":
-        return [sys.executable, str(file)]
-    program = {"sh": "sh", "js": "node", "go": "go"}[language]
-    needed = "curl" if language == "sh" else program
-    if shutil.which(needed) is None:
-        leave_out(f"the example for {needed}")
+        return [sys.executable, "-u", str(file)]
     if language == "js":
         (folder / "package.json").write_text(
             '{"name":"tickthrottle-client","type":"module","exports":"./tick.js"}'
         )
         shutil.copy(STATIC / "tick.js", folder)
-        asked = [program, "-p", "parseInt(process.version.slice(1))"]
-        version = int(subprocess.check_output(asked, text=True))
-        if version < 20:
-            leave_out("the example for node, which has no WebSocket before 20")
-        flags = ["--experimental-websocket"] if version < 22 else []
-        return [program, *flags, str(file)]
-    return [program, "run", str(file)] if language == "go" else [program, str(file)]
+        return [*node_command(), str(file)]
+    needed = "curl" if language == "sh" else language
+    if shutil.which(needed) is None:
+        leave_out(f"the example for {needed}")
+    return ["go", "run", str(file)] if language == "go" else ["sh", str(file)]
 
 
-@pytest.mark.redis
-def test_the_example_for_websocat_prints_frames(
-    publisher: Publisher, redis_url: str
-) -> None:
-    """One a line, and what is typed goes to the gateway."""
-    publisher.publish(make_row(SAMSUNG, PRICE))
-    with running_gateway(redis_url) as gateway:
-        gateway.wait_until(1)
-        [text] = examples("bash")
-        text = text.replace(":8000", f":{gateway.port}").split("'")[1]
-        # Beside the Python of the tests.
-        command = [str(Path(sys.executable).with_name("websocat")), "-n", text]
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            try:
-                process.stdin.write('{"op":"ping","id":9}\n')
-                process.stdin.flush()
-                frames: list[dict[str, Any]] = []
-                while {"pong", "snapshot"} - {frame["type"] for frame in frames}:
-                    frames.append(json.loads(process.stdout.readline()))
-            finally:
-                process.kill()
-    [snapshot] = [frame for frame in frames if frame["type"] == "snapshot"]
-    assert str(snapshot["data"][0]["price"]) in PRICE
+@contextmanager
+def started(command: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run an example until the block ends."""
+    go = {"GOTOOLCHAIN": "local", "GO111MODULE": "off", "CGO_ENABLED": "0"}
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, **go},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def until_price(process: subprocess.Popen[str]) -> list[str]:
+    """Return the lines that are printed up to the one that has the price."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    for line in process.stdout:
+        lines.append(line.rstrip("\n"))
+        if PRICE.rstrip("0") in line:
+            break
+    return lines
+
+
+@contextmanager
+def trading(driver: ThrottleDriver) -> Iterator[None]:
+    """Append the trade again and again until the block ends."""
+    is_over = Event()
+
+    def run() -> None:
+        at_ms = 2_000
+        while not is_over.wait(0.05):
+            append(driver, at_ms)
+            at_ms += 1
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 # Go compiles its library the first time.
 @pytest.mark.timeout(600)
 @pytest.mark.redis
 @pytest.mark.parametrize(
-    ("language", "number", "many"),
+    ("page", "language", "number"),
     [
-        ("sh", 0, 1),
+        (CLIENTS, "sh", 0),
         # As a coroutine, and without asyncio.
-        ("python", 0, 2),
-        ("python", 1, 2),
-        ("js", 0, 1),
-        pytest.param("go", 0, 1, marks=pytest.mark.slow),
+        (CLIENTS, "python", 0),
+        (CLIENTS, "python", 1),
+        (CLIENTS, "js", 0),
+        pytest.param(CLIENTS, "go", 0, marks=pytest.mark.slow),
+        (FRONT, "js", 0),
+        (JS, "js", 0),
+        (PYTHON, "python", 0),
+        (TRADES, "python", 0),
+        (TRADES, "js", 0),
     ],
 )
 def test_an_example_prints_the_price(
+    page: str,
     language: str,
     number: int,
-    many: int,
-    publisher: Publisher,
-    redis_url: str,
+    driver: ThrottleDriver,
+    gateway: Gateway,
     tmp_path: Path,
 ) -> None:
-    """A newcomer can copy it; only the port differs here."""
-    of_language = examples(language)
-    assert len(of_language) == many
-    publisher.publish(make_row(SAMSUNG, PRICE))
-    with running_gateway(redis_url) as gateway:
-        gateway.wait_until(1)
-        text = of_language[number].replace(":8000", f":{gateway.port}")
-        done = subprocess.run(
-            command(language, tmp_path, text),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=500,
-            env={
-                **os.environ,
-                "GOTOOLCHAIN": "local",
-                "GO111MODULE": "off",
-                "CGO_ENABLED": "0",
-            },
-        )
-    assert done.returncode == 0, done.stderr
-    assert PRICE in done.stdout
+    """A newcomer can copy it, and finds what the page shows."""
+    text = example(page, language, number, gateway.port)
+    with started(command(language, tmp_path, text), tmp_path) as process:
+        with trading(driver):
+            lines = until_price(process)
+        if page not in ENDLESS:
+            rest, _ = process.communicate()
+            lines += rest.splitlines()
+            assert process.returncode == 0
+    # One that reads frames by itself reads a price as a number.
+    assert (PRICE.rstrip("0") if page == FRONT else PRICE) in "\n".join(lines)
+    if page == CLIENTS:
+        told = shown(page)[language][number].splitlines()
+        assert [*map(shape, lines)] == [*map(shape, told)]
+
+
+@pytest.mark.redis
+def test_the_example_of_the_past_prints_tables(gateway: Gateway) -> None:
+    """Of the windows and of the bars."""
+    told = "\n".join(run_with_frames(example(CLIENTS, "py", 0, gateway.port)))
+    assert PRICE in told
+    assert "2026-03-20 00:00:00+00:00" in told
+
+
+@pytest.mark.redis
+def test_the_example_for_websocat_prints_frames(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    """One a line, as the page shows; and what is typed goes to the gateway."""
+    address = example(CLIENTS, "bash", 0, gateway.port).split("'")[1]
+    # Beside the Python of the tests.
+    program = str(Path(sys.executable).with_name("websocat"))
+    with started([program, "-n", address], tmp_path) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        lines = until_price(process)
+        process.stdin.write('{"op":"ping","id":9}\n')
+        process.stdin.flush()
+        while '"pong"' not in process.stdout.readline():
+            pass
+    [told] = shown(CLIENTS)["bash"]
+    assert [*map(shape, lines)] == [*map(shape, told.splitlines())]

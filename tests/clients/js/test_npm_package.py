@@ -14,9 +14,11 @@ import pytest
 
 from gateway.app import STATIC
 from tests.conftest import leave_out, skip_or_fail
+from tests.doc_pages import blocks
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import SAMSUNG, make_row
 from tests.gateway.servers import running_gateway
+from tests.node import node_command
 from tests.paths import ROOT
 
 HERE = Path(__file__).parent
@@ -95,22 +97,12 @@ def test_the_installed_package_follows_a_gateway(
 ) -> None:
     """Under Node, and no digit of a price is lost."""
     shutil.copy(HERE / "follow.mjs", project)
-    asked = subprocess.run(
-        ["node", "-p", "parseInt(process.version.slice(1))"],
-        capture_output=True,
-        check=True,
-        text=True,
-    )
-    version = int(asked.stdout)
-    if version < 20:
-        leave_out("the npm package in Node, which has no WebSocket before 20")
-    flags = ["--experimental-websocket"] if version < 22 else []
     publisher.publish(make_row(SAMSUNG, "71900.50"))
     with running_gateway(redis_url) as gateway:
         gateway.wait_until(1)
         url = f"ws://127.0.0.1:{gateway.port}/v1/stream"
         done = subprocess.run(
-            ["node", *flags, "follow.mjs", url, SAMSUNG],
+            [*node_command(), "follow.mjs", url, SAMSUNG],
             cwd=project,
             capture_output=True,
             text=True,
@@ -121,31 +113,36 @@ def test_the_installed_package_follows_a_gateway(
 
 
 @pytest.mark.slow
-def test_the_types_are_what_the_compiler_takes(npm: str, project: Path) -> None:
-    """Right uses compile under strict rules, wrong ones do not."""
+@pytest.mark.redis
+def test_the_types_are_what_the_compiler_takes(
+    npm: str, project: Path, publisher: Publisher, redis_url: str
+) -> None:
+    """Right uses compile under strict rules, wrong ones do not; the example runs."""
     install = [npm, "install", "--silent", "--no-audit", "--save-exact", TYPESCRIPT]
     if subprocess.run(install, cwd=project, timeout=200).returncode:
         leave_out(f"the check of tick.d.ts: npm got no {TYPESCRIPT}")
     shutil.copy(HERE / "uses_types.ts", project)
-    names = ["uses_types.ts"]
-    for page, many in (("docs/clients.md", 2), ("clients/js/README.md", 1)):
-        text = (ROOT / page).read_text("utf-8")
-        examples = re.findall(r"```[jt]s\n(.*?)```", text, re.S)
-        assert len(examples) == many
-        for example in examples:
-            names.append(f"example{len(names)}.ts")
-            (project / names[-1]).write_text(example)
-    options = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext"]
-    done = subprocess.run(
-        [
-            "node",
-            "node_modules/typescript/bin/tsc",
-            *options,
-            *names,
-        ],
-        cwd=project,
-        capture_output=True,
-        text=True,
-        timeout=120,
+    names = ["uses_types.ts", "example.ts"]
+    for page in ("docs/clients.md", "clients/js/README.md"):
+        [script] = blocks(page, "js")
+        names.append(f"script{len(names)}.ts")
+        (project / names[-1]).write_text(script)
+    [example] = blocks("docs/clients.md", "ts")
+    publisher.publish(make_row(SAMSUNG, "71900.50"))
+    with running_gateway(redis_url) as gateway:
+        gateway.wait_until(1)
+        example = example.replace(":8000", f":{gateway.port}")
+        (project / "example.ts").write_text(example)
+        options = ["--strict", "--target", "es2022", "--module", "nodenext"]
+        compiler = ["node", "node_modules/typescript/bin/tsc", *options]
+        compiled = run([*compiler, *names], project)
+        assert compiled.returncode == 0, compiled.stdout
+        done = run([*node_command(), "example.js"], project)
+    assert (done.returncode, done.stdout) == (0, "71900.50\n"), done.stderr
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
     )
-    assert done.returncode == 0, done.stdout
