@@ -1,5 +1,7 @@
 """Windows and bars of a file, as Parquet, by one command."""
 
+import gzip
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from typer.testing import CliRunner, Result
 from archive.parquet.bar_table import BARS
 from archive.parquet.tables import ROWS
 from cli.command_line import app
+from tests.doc_pages import blocks
 
 LINES = """symbol,at,px,qty
 AAPL,2026-03-20T09:00:02.5Z,71.25,3
@@ -62,6 +65,24 @@ def test_lengths_may_be_chosen(file: Path, tmp_path: Path) -> None:
     assert [row["trades"] for row in pq.read_table(out).to_pylist()] == [3, 1]
     bars = pq.read_table(tmp_path / "day-bars.parquet").to_pylist()
     assert {bar["width_ms"] for bar in bars} == {300_000}
+
+
+def test_the_commands_of_the_page_make_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As somebody types them; the numbers are those of another file."""
+    monkeypatch.chdir(tmp_path)
+    text = LINES.replace("symbol,at,px,qty", "ticker,time,price,size")
+    Path("day.csv").write_text(text)
+    of_isin = text.replace("ticker", "isin").replace("AAPL", "US0378331005")
+    Path("day.csv.gz").write_bytes(gzip.compress(of_isin.encode()))
+    first, second, *shown = "".join(blocks("docs/feeding.md", "")[1:]).splitlines()
+    for command in (first, second):
+        done = run(*command.split()[2:])
+        assert done.exit_code == 0, done.output
+        told = [re.sub(r"[\d,:.TZ-]+", "0", line) for line in done.stdout.splitlines()]
+        assert told == [re.sub(r"[\d,:.TZ-]+", "0", line) for line in shown]
+        assert pq.read_table("day.parquet").num_rows == int(done.stdout.split()[6])
 
 
 @pytest.mark.parametrize(

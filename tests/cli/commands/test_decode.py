@@ -1,6 +1,8 @@
 """A decoder tried on entries of a file, without a broker."""
 
 import json
+import re
+import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.command_line import app
+from tests.doc_pages import blocks, text_of
 from throttle.window.decoder import find_decoder
 
 DECODER = """
@@ -70,6 +73,38 @@ def test_trades_and_refusals_are_shown_and_counted(file: Path, module: str) -> N
         "6 entries, 2 skipped as book, 2 refused as not_decoded, 1 trades, "
         "1 refused as bad_price"
     )
+
+
+def test_the_decoders_of_the_page_read_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the page's own line; and a form of bytes, as one entry."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    page = "docs/kafka.md"
+    for block in blocks(page, "python"):
+        [name] = re.findall(r"^# (\w+\.py)", block)
+        (tmp_path / name).write_text(block)
+    [line] = re.findall(r"`tickthrottle decode (.*?)`", text_of(page))
+    [value] = re.findall(r'`(\{"sym": .*?\})`', text_of(page))
+    Path("values.jsonl").write_text(f'{value}\n{{"sym":"XXX"}}\n')
+    done = run(*line.split())
+    assert done.exit_code == 0, done.output
+    assert "US0378331005 1795293890165000 17 230.15 100" in words(done)
+    assert words(done).endswith("2 entries, 1 trades, 1 skipped as other_symbol")
+
+    entry = struct.pack(">12sQQQI", b"KR7005930003", 1773964800001000, 1, 71900, 3)
+    Path("value").write_bytes(entry)
+    done = run("value", "--whole", "--decoder", "my_feed:decode")
+    assert "KR7005930003 1773964800001000 1 71900 3" in words(done)
+    find_decoder.cache_clear()
+    for name in ("executions", "my_feed"):
+        sys.modules.pop(name)
+
+
+def words(done: Result) -> str:
+    """Return what was printed, without its columns."""
+    return " ".join(done.stdout.split())
 
 
 def test_what_is_shown_is_limited_and_what_is_counted_is_not(
