@@ -31,7 +31,7 @@ pytestmark = pytest.mark.redis
 PAGE = (ROOT / "docs" / "kafka.md").read_text("utf-8")
 [EXAMPLE] = re.findall(r"```python\n# upbit_topic\.py\n(.*?)```", PAGE, re.DOTALL)
 DECODER = "tests.throttle.upbit_topic:decode"
-BTC, LAMB = "ZZ000KRWBTC3", "ZZ00KRWLAMB2"
+BTC, LAMB = "QUCKRWBTC002", "QUCKRWLAMB01"
 CODES = {"KRW-BTC": BTC, "KRW-LAMB": LAMB}
 W = 2_000
 

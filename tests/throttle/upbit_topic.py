@@ -2,7 +2,10 @@
 
 import json
 
-ISINS = {"KRW-BTC": "ZZ000KRWBTC3", "KRW-LAMB": "ZZ00KRWLAMB2"}
+from tickthrottle_client import key_of
+
+# Once for each symbol: "KRW-BTC" has the key QUCKRWBTC002.
+KEYS = {symbol: key_of("QU", symbol) for symbol in ("KRW-BTC", "KRW-LAMB")}
 
 
 def decode(value: bytes) -> object:
@@ -14,7 +17,7 @@ def decode(value: bytes) -> object:
         return frames[0]["ty"]  # "orderbook": counted under this name
     return [
         {
-            "isin": ISINS[frame["cd"]],
+            "isin": KEYS[frame["cd"]],
             "time": frame["ttms"] * 1000,
             "seq": frame["sid"],
             "price": frame["tp"],
