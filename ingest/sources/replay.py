@@ -59,7 +59,7 @@ class ReplayOptions(FrozenOptions):
     """``now``: exchange times move to the present and follow the pace; equal ones
     stay equal and none overtakes another. At a fixed ``rate`` a trade is stamped with
     its due time. ``recorded``: they stay as they are, so from the second pass on
-    every trade is stale.
+    no price moves: its trades are stale.
     """
 
     loop: int = Field(1, ge=0, le=10**9)
