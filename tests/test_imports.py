@@ -105,7 +105,7 @@ LIBRARIES_OF_THE_CLIENT = {
     "redis_primary.py": {"redis"},
     "kafka_client.py": {"confluent_kafka"},
     "topic_writer.py": {"confluent_kafka"},
-    "rest_client.py": {"pandas", "pyarrow"},
+    "rest_client.py": {"pandas", "polars", "pyarrow"},
 }
 """Which files of the client need a library of others, each an extra but websockets."""
 
