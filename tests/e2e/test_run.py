@@ -24,6 +24,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.command_line import app
+from gateway.settings import GatewaySettings
+from ingest.settings import variables_of
 from ingest.sources.simulator import Simulator
 from tests.conftest import PATIENCE, eventually
 from tests.doc_pages import blocks, commands, text_of
@@ -166,21 +168,29 @@ def check_own_trades(folder: Path, port: int) -> None:
 
 def test_make_run_starts_what_the_command_starts() -> None:
     """As the pages write it, with every variable: options that the command has."""
-    pages = "\n".join(blocks("README.md", "", "sh")) + text_of("docs/quickstart.md")
-    lines = {line.partition("#")[0] for line in re.findall("^make run.*", pages, re.M)}
-    assert len(lines) >= 5
-    for line in lines:
-        asked = ("--dry-run", "--no-print-directory", "--old-file", ".venv/.prepared")
+    pages = [*blocks("README.md", "", "sh"), *blocks("docs/quickstart.md", "sh")]
+    pages += blocks("docs/own-page.md", "sh")
+    # A line of the text.
+    pages += re.findall("`(make run [^`]+)`", text_of("docs/kafka.md"))
+    found = re.findall(r"^((\w+)=\S+ )?(make run[^#\n]*)", "\n".join(pages), re.M)
+    assert len(found) >= 7
+    known = variables_of(GatewaySettings).values()
+    for assigned, variable, line in set(found):
+        assert not variable or variable in known
+        asked = "--dry-run --no-print-directory --old-file .venv/.prepared"
         done = subprocess.run(
-            [*line.split(), *asked],
+            ["bash", "-c", f"{assigned}{line} {asked}"],
             cwd=ROOT,
             check=True,
             capture_output=True,
             text=True,
         )
-        words = shlex.split(done.stdout.splitlines()[-1])
-        assert words[:2] == ["exec", ".venv/bin/tickthrottle"]
-        shown = CliRunner().invoke(app, [*words[2:], "--help"])
+        last = done.stdout.splitlines()[-1]
+        before, _, words = last.partition(".venv/bin/tickthrottle ")
+        # CODE= is where Python finds a decoder.
+        env = f"env PYTHONPATH='{ROOT}' " if "CODE=" in line else ""
+        assert before == f"exec {env}"
+        shown = CliRunner().invoke(app, [*shlex.split(words), "--help"])
         assert shown.exit_code == 0, shown.output
 
 
