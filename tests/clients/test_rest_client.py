@@ -13,10 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import redis
 
 from tests.conftest import eventually, leave_out
 from tests.data_frames import run_with_frames
 from tests.dead_proxy import DEAD_PROXY
+from tests.doc_pages import blocks
 from tests.gateway.bar_publisher import FIRST_MS, BarPublisher, make_bar
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
@@ -73,6 +75,20 @@ def test_bars_are_a_table(publisher: Publisher, redis_url: str) -> None:
     assert table.schema.field("closed").type == pa.bool_()
     # 4,200 by seven is not finite.
     assert table["vwap"].to_pylist() == [Decimal("105.0125"), Decimal(600)]
+
+
+def test_the_example_of_the_page_prints_tables(
+    gateway: Gateway, client: redis.Redis
+) -> None:
+    """Of windows and of bars; only the port differs."""
+    BarPublisher(client).publish(make_bar(closed=True))
+    past = RestClient(address(gateway.port))
+    eventually(lambda: past.bars(SAMSUNG, "5m")[:])
+    [example] = blocks("docs/clients.md", "py")
+    told = "\n".join(run_with_frames(example.replace(":8000", f":{gateway.port}")))
+    of_windows, _, of_bars = told.partition("KR7005930003 2026-03-20")
+    assert "8.50" in of_windows
+    assert "[1 rows x " in of_bars
 
 
 def test_a_frame_of_pandas_keeps_decimals() -> None:

@@ -22,9 +22,7 @@ from gateway.app import STATIC
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import partition_of
 from tests.conftest import leave_out
-from tests.data_frames import run_with_frames
 from tests.doc_pages import blocks, text_of
-from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.publisher import load_instruments
 from tests.gateway.samples import INSTRUMENT_LIST, SAMSUNG
 from tests.gateway.servers import Gateway, running_gateway
@@ -53,7 +51,6 @@ def payload() -> bytes:
 def driver(client: redis.Redis, redis_url: str) -> Iterator[ThrottleDriver]:
     """A job that has published the trade in a window; the table names instruments."""
     load_instruments(client, INSTRUMENT_LIST)
-    BarPublisher(client).publish(make_bar(closed=True))
     with ThrottleDriver(redis_url=redis_url, partitions=PARTITIONS) as driver:
         append(driver, 100)
         driver.turn_clock(2_000)
@@ -216,14 +213,6 @@ def test_an_example_prints_the_price(
     if page == CLIENTS:
         told = shown(page)[language][number].splitlines()
         assert [*map(shape, lines)] == [*map(shape, told)]
-
-
-@pytest.mark.redis
-def test_the_example_of_the_past_prints_tables(gateway: Gateway) -> None:
-    """Of the windows and of the bars."""
-    told = "\n".join(run_with_frames(example(CLIENTS, "py", 0, gateway.port)))
-    assert PRICE in told
-    assert "2026-03-20 00:00:00+00:00" in told
 
 
 @pytest.mark.redis

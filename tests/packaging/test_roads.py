@@ -111,7 +111,10 @@ PROGRAMS = {
     "docs/archive.md": {"python": [ARCHIVE, ARCHIVE]},
     "docs/clients.md": {
         "python": [EXAMPLE, EXAMPLE],
-        "py": [f"{EXAMPLES}::test_the_example_of_the_past_prints_tables"],
+        "py": [
+            "tests/clients/test_rest_client.py"
+            "::test_the_example_of_the_page_prints_tables"
+        ],
         "js": [EXAMPLE],
         "ts": [
             "tests/clients/js/test_npm_package.py"
