@@ -280,6 +280,7 @@ export class TickClient {
     this._refusals = 0; // so many came in a row
     this._rejected = new Map(); // key that is listened to and not held -> why not
     this._lookedAt = new Set(); // keys whose first snapshot is complete
+    this._isLookDue = false;
     this._socket = null;
     this._epoch = null;
     this._heartbeatMs = 5_000;
@@ -315,6 +316,8 @@ export class TickClient {
   subscribe(keys, callback) {
     this._checkCall(callback);
     const list = asList(keys);
+    // A gateway sends a client away that asks for nothing.
+    if (!list.length) return () => {};
     for (const key of list) {
       if (this._isUnheld(this._listeners, key)) this._wanted.add(key);
       if (!this._listeners.has(key)) this._listeners.set(key, new Set());
@@ -850,7 +853,8 @@ export class TickClient {
         message.groups?.forEach((figures) => this._putGroup(figures));
         if (message.final) this._isSnapshotDue = false;
         if (message.final) this._hold(message);
-        if (message.final && !this._awaits(EVERYTHING)) this._lookForSilence();
+        if (message.final) this._isLookDue = true;
+        this._lookForSilence();
         break;
       case "update":
         this._enter(message.epoch);
@@ -899,6 +903,7 @@ export class TickClient {
     this._reject(message.rejected);
     this._tellFeed();
     this._askApart();
+    this._lookForSilence();
   }
 
   // Tell which keys are not held, and remember it.
@@ -937,6 +942,7 @@ export class TickClient {
       this._tellFeed();
     }
     this._askApart();
+    this._lookForSilence();
   }
 
   _sayAgain(id) {
@@ -971,19 +977,23 @@ export class TickClient {
     if (this.members.size) this.position.instruments = this._instruments;
   }
 
-  // Have keys without an item told, if they have none a window later either.
+  // Have keys without an item told, if they have none a window later either. What is asked for
+  // has to be answered by then, and to be there.
   _lookForSilence() {
+    if (!this._isLookDue || this._awaits(EVERYTHING) || this._isSnapshotDue) return;
+    this._isLookDue = false;
     // What was subscribed to just now is asked for in a moment.
     const isNew = (key) => !this._lookedAt.has(key) && !this._rejected.has(key) && !this._wanted.has(key);
     const keys = [...this._listeners.keys()].filter(isNew);
     keys.forEach((key) => this._lookedAt.add(key));
     const silent = keys.filter((key) => this._hasNothing(key));
     if (!silent.length) return;
-    const timer = setTimeout(() => this._tellSilence(silent), this.windowMs);
-    this._ended.signal.addEventListener("abort", () => clearTimeout(timer));
+    // Node need not wait for it.
+    setTimeout(() => this._tellSilence(silent), this.windowMs).unref?.();
   }
 
   _tellSilence(keys) {
+    if (this._ended.signal.aborted) return;
     const isHeld = (key) => this._listeners.has(key) && !this._rejected.has(key);
     const silent = keys.filter((key) => isHeld(key) && this._hasNothing(key));
     if (!silent.length) return;

@@ -32,7 +32,7 @@ from gateway.upstream.redis_client import confirm_subscription
 from ingest.process.outage_reasons import OutageReasons
 from ingest.process.redis_fault import in_words
 from ingest.redis_keys import AnalyticsKeys
-from throttle.contract.bar_intervals import DAY, DayBar, fold, span_of
+from throttle.contract.bar_intervals import DAY, INTERVALS_MS, DayBar, fold, span_of
 from throttle.contract.bars import Bar, BarsUpdate
 from tickthrottle_client.tick_v1 import ALL
 
@@ -348,6 +348,8 @@ class BarFollower:
         rows: list[BarRow] = []
         for interval, name in request.keys:
             isins = [name]
+            if not self._has_ended(interval, since_ms):
+                continue
             if interval == DAY:
                 # The newest days are kept as they are; one before is made of its parts.
                 days = await self._store.days(None if name == ALL else isins)
@@ -358,7 +360,7 @@ class BarFollower:
                     if since_ms < day.bar.end_ms <= clock_ms
                 ]
             elif name == ALL:
-                isins = [bar.isin for bar in await self._store.newest()]
+                isins = await self._store.isins()
             every = ((i, *span_of(since_ms, interval, calendars.of(i))) for i in isins)
             spans += [
                 BarSpan(interval, isin, start_ms, end_ms)
@@ -370,6 +372,18 @@ class BarFollower:
             folded = fold(of_it, span.interval, calendars.of(span.isin), clock_ms)
             rows += [row_of(span.interval, bar) for bar in folded]
         return rows
+
+    def _has_ended(self, interval: str, since_ms: int) -> bool:
+        """Tell whether any longer bar of an interval has ended since: a cheap question.
+
+        Bars as long as those of the job are told of as they close.
+        """
+        calendars = self._folder.calendars
+        if interval != DAY and INTERVALS_MS[interval] <= self._folder.bars_ms:
+            return False
+        every = (calendars.everyday, *calendars.named.values())
+        ends = (span_of(since_ms, interval, calendar)[1] for calendar in every)
+        return any(end_ms <= self._clock_ms for end_ms in ends)
 
     def _has_kept(self, since: BarPosition) -> bool:
         here, first = self.position, self._kept_from

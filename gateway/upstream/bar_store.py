@@ -76,6 +76,11 @@ class BarStore:
         bars = (Bar.decode(isin, lines[isin]) for isin in isins)
         return [bar async for bar in in_slices(bars)]
 
+    async def isins(self) -> list[str]:
+        """Return the instruments that have a bar, in their order."""
+        names: Any = await self._redis.hkeys(self._keys.last_bars)
+        return sorted(n for n in map(bytes.decode, names) if not is_series(n))
+
     async def days(self, isins: Sequence[str] | None = None) -> list[DayBar]:
         """Return the newest day of some instruments, of all without a name."""
         lines: Any = []

@@ -6,13 +6,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import redis
 
 from tests.clients.patience import soon
 from tests.clients.test_tick_client import address, gateway_on
 from tests.conftest import eventually
 from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.publisher import Publisher
-from tests.gateway.samples import HYNIX, SAMSUNG, make_row
+from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_row
 from tests.gateway.servers import running_gateway
 from tests.ports import free_port
 from throttle.contract.trade_order import REVISION_CHARS, as_shown
@@ -85,6 +86,56 @@ async def test_a_loop_ends_after_a_silence_if_it_is_told_to(
         items = [item async for item in ticks.follow(SAMSUNG, timeout_s=0.5)]
         assert not ticks.items
     assert [item["price"] for item in items] == [1]
+
+
+async def test_a_silence_is_one_whatever_ends_beside_it(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """Such as somebody else's callback, again and again."""
+
+    async def wait(_: Item) -> None:
+        raise AssertionError("nothing comes")
+
+    async def stir() -> None:
+        while True:
+            end = ticks.subscribe(HYNIX, wait)
+            await asyncio.sleep(0.1)
+            end()
+
+    async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
+        stirring = asyncio.create_task(stir())
+        async with asyncio.timeout(30):
+            assert [item async for item in ticks.follow(SAMSUNG, timeout_s=1)] == []
+        stirring.cancel()
+
+
+async def test_what_a_callback_raises_ends_every_loop(
+    client: redis.Redis, redis_url: str, port: int
+) -> None:
+    """Also one in another task, and whatever called it."""
+    client.hset("tt:meta", "window_ms", 100)
+
+    def refuse(keys: list[str]) -> None:
+        raise ZeroDivisionError(*keys)
+
+    ticks = TickClient(address(port), on_nothing=refuse)
+
+    async def follow() -> None:
+        async for _ in ticks.follow(HYNIX):
+            pass
+
+    following: list[asyncio.Task[None]] = []
+
+    async def wait() -> None:
+        async with ticks:
+            following.append(asyncio.create_task(follow()))
+            await asyncio.sleep(60)
+
+    async with gateway_on(redis_url, port):
+        with pytest.raises(ZeroDivisionError):
+            await wait()
+        with pytest.raises(ZeroDivisionError):
+            await following[0]
 
 
 async def test_who_is_slow_gets_the_newest_for_all_trades(
@@ -231,6 +282,35 @@ def test_a_plain_block_has_the_same_names(publisher: Publisher, redis_url: str) 
         eventually(lambda: prices == [1, 1, 2])
         assert bars[0]["isin"] == SAMSUNG
         ticks.trades(SAMSUNG, print)()
+
+
+def test_a_callback_of_a_plain_block_ends_itself_at_once(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """It hears of nothing more in the same message; a loop in it is refused."""
+    seen: list[str] = []
+    refused: list[str] = []
+    with (
+        running_gateway(redis_url) as gateway,
+        BlockingTickClient(address(gateway.port)) as ticks,
+    ):
+
+        def take(item: Item) -> None:
+            seen.append(item["isin"])
+            stop()
+
+        def follow(_: Item) -> None:
+            try:
+                next(ticks.follow(NAVER))
+            except RuntimeError as error:
+                refused.append(str(error))
+
+        stop = ticks.subscribe([SAMSUNG, HYNIX, NAVER], take)
+        ticks.subscribe(NAVER, follow)
+        publisher.publish(*(make_row(isin, "1") for isin in (SAMSUNG, HYNIX, NAVER)))
+        eventually(lambda: refused)
+    assert len(seen) == 1
+    assert refused == ["a callback cannot follow: it may subscribe"]
 
 
 def test_the_two_clients_have_the_same_names() -> None:

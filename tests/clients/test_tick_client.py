@@ -296,6 +296,25 @@ async def test_keys_of_which_nothing_comes_are_told(
     assert {record.levelname for record in caplog.records} == {"WARNING"}
 
 
+async def test_a_key_is_silent_whatever_becomes_of_another_one(
+    client: redis.Redis, redis_url: str, port: int
+) -> None:
+    """The answer that comes last is a refusal, with no snapshot behind it."""
+    client.hset("tt:meta", "window_ms", 100)
+    silent: list[str] = []
+    rejected: list[dict[str, str]] = []
+    options = {"on_nothing": silent.extend, "on_rejected": rejected.extend}
+    async with (
+        gateway_on(redis_url, port),
+        TickClient(address(port), **options) as ticks,
+    ):
+        ticks.subscribe(NAVER, print)
+        ticks.subscribe("KR1", print)
+        await soon(lambda: silent)
+    assert silent == [NAVER]
+    assert [one["key"] for one in rejected] == ["KR1"]
+
+
 async def test_who_wants_to_hear_of_silent_keys_has_a_callback(
     client: redis.Redis, redis_url: str, port: int, caplog: pytest.LogCaptureFixture
 ) -> None:

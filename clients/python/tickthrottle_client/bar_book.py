@@ -40,6 +40,7 @@ class BarBook(Listeners):
         self.position: dict[str, Any] | None = None
         # Keys that were asked for by a code, and what the gateway calls them.
         self._names: dict[str, str] = {}
+        self._codes: dict[str, str] = {}
         self._known: dict[tuple[str, str], dict[int, Bar]] = {}
         self._epoch: str | None = None
         self._last: dict[str, int] = {}
@@ -76,7 +77,9 @@ class BarBook(Listeners):
 
     def name(self, codes: dict[str, str]) -> None:
         """Take in what keys by a code are called, as the gateway has told."""
-        self._names.update((k, v) for k, v in codes.items() if k.startswith(BARS))
+        names = {k: v for k, v in codes.items() if k.startswith(BARS)}
+        self._names |= names
+        self._codes |= {name: key for key, name in names.items()}
 
     def take(self, message: dict[str, Any], *, is_waiting: bool) -> None:
         """Take in a message of bars and tell who listens.
@@ -109,10 +112,9 @@ class BarBook(Listeners):
     def _names_of(self, interval: str, isin: str) -> list[str]:
         """Return the keys by which somebody listens to an instrument's bars."""
         key = f"{BARS}{interval}:{isin}"
-        names = [key]
+        names = [key, self._codes.get(key, "")]
         if is_instrument(isin):
             names.append(f"{BARS}{interval}:{ALL}")
-        names += [code for code, name in self._names.items() if name == key]
         return [name for name in names if name in self]
 
     def known(self, keys: Iterable[str]) -> list[Bar]:

@@ -118,8 +118,11 @@ class BlockingTickClient:
         """Yield the items of keys as they come (``TickClient.follow``).
 
         It ends when nothing has come for ``timeout_s``; without that it waits for as
-        long as the stream is followed. Raises TickError when that has ended.
+        long as the stream is followed. Raises TickError when that has ended, and
+        RuntimeError in a callback, which nothing would reach while it waits.
         """
+        if self._is_called_back:
+            raise RuntimeError("a callback cannot follow: it may subscribe")
         waiting = WaitingItems()
 
         def put(item: Item) -> None:
@@ -139,6 +142,11 @@ class BlockingTickClient:
         finally:
             stop()
 
+    @property
+    def _is_called_back(self) -> bool:
+        """Whether a callback asks, in the thread of the stream."""
+        return threading.current_thread() is self._thread
+
     def _begin(self, ask: Callable[[], Callable[[], None]]) -> Callable[[], None]:
         """Ask the client in its thread; return what ends it, from any thread."""
 
@@ -148,13 +156,21 @@ class BlockingTickClient:
         if self._error is not None:
             raise self._error
         loop = self._loop_of_thread()
-        if threading.current_thread() is self._thread:
-            # A callback asks: it would wait for itself.
-            end = ask()
-        else:
-            end = asyncio.run_coroutine_threadsafe(begin(), loop).result(_CALL_S)
+        if self._is_called_back:
+            # It would wait for itself.
+            return ask()
+        begun = asyncio.run_coroutine_threadsafe(begin(), loop)
+        try:
+            end = begun.result(_CALL_S)
+        except TimeoutError:
+            begun.cancel()
+            raise
 
         def stop() -> None:
+            if self._is_called_back:
+                # At once: more may be told of what has come.
+                end()
+                return
             # Nobody waits for it: the block may be over.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(end)

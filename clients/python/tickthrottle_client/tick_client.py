@@ -267,6 +267,7 @@ class TickClient:
         self._rejected: dict[str, str] = {}
         # Keys whose first snapshot is complete: whether it said nothing was looked at.
         self._looked_at: set[str] = set()
+        self._is_look_due = False
         # What was said beside them and has no answer: keys to drop, the newest token.
         self._dropped: dict[int, Collection[str]] = {}
         self._shown: int | None = None
@@ -400,19 +401,27 @@ class TickClient:
             while True:
                 try:
                     async with asyncio.timeout(timeout_s):
-                        await is_there.wait()
+                        # Whatever ends beside it wakes it as well.
+                        while not waiting and not self._is_over:
+                            is_there.clear()
+                            await is_there.wait()
                 except TimeoutError:
                     return
                 while waiting:
                     yield waiting.take()
-                is_there.clear()
-                if self._task is None or self._task.done():
+                if self._is_over:
                     break
         finally:
             self._followers.discard(is_there)
             end()
+        if self._failure is not None:
+            raise self._failure
         if self._task is not None and not self._task.cancelled():
             self._task.result()
+
+    @property
+    def _is_over(self) -> bool:
+        return self._task is None or self._task.done()
 
     def _await_each(
         self, keys: list[str], callback: Callable[[Item], Awaitable[object]]
@@ -790,8 +799,8 @@ class TickClient:
                 if message["final"]:
                     self._is_snapshot_due = False
                     self._hold(message)
-                    if not self._awaits(ALL):
-                        self._look_for_silence()
+                    self._is_look_due = True
+                    self._look_for_silence()
             case "update":
                 self._enter(message["epoch"])
                 self._put(message)
@@ -844,6 +853,7 @@ class TickClient:
         self._reject(message["rejected"])
         self._tell_feed()
         self._ask_apart()
+        self._look_for_silence()
 
     def _reject(self, rejected: list[dict[str, str]]) -> None:
         """Tell which keys are not held, and remember it."""
@@ -901,6 +911,7 @@ class TickClient:
                 self._reject([{"key": k, "code": code, "message": text} for k in keys])
                 self._tell_feed()
             self._ask_apart()
+            self._look_for_silence()
 
     def _say_again(self, number: int, outbox: object) -> None:
         if outbox is self._outbox:
@@ -930,7 +941,13 @@ class TickClient:
             self.position["instruments"] = self._instruments
 
     def _look_for_silence(self) -> None:
-        """Have keys without an item told, if they have none a window later either."""
+        """Have keys without an item told, if they have none a window later either.
+
+        What is asked for has to be answered by then, and to be there.
+        """
+        if not self._is_look_due or self._awaits(ALL) or self._is_snapshot_due:
+            return
+        self._is_look_due = False
         new = self._listeners.keys() - self._looked_at - self._rejected.keys()
         self._looked_at |= new
         silent = [key for key in self._listeners if key in new and self._is_silent(key)]

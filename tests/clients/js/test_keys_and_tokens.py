@@ -136,7 +136,8 @@ async def test_who_wants_to_hear_of_silent_keys_has_a_callback(
     client.hset("tt:meta", "window_ms", 100)
     port = free_port()
     async with gateway_on(redis_url, port):
-        told.begin(port, ["subscribe", "*"], hears_nothing=True)
+        # Who asks for no key has not asked for anything yet.
+        told.begin(port, ["subscribe", []], ["subscribe", "*"], hears_nothing=True)
         await soon(lambda: told.of("nothing") == ["*"])
     assert not told.of("warned")
 
