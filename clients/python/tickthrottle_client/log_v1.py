@@ -89,16 +89,21 @@ def encode_info(info: LogInfo) -> dict[str, str | int]:
 
 
 def decode_info(fields: Mapping[bytes, bytes]) -> LogInfo:
-    """Decode a log's identity. Raises LogUnusable for a log of another form."""
+    """Decode a log's identity. Raises LogUnusable for one of another form, or none."""
     if fields.get(b"form", b"1") != b"1":
         form = fields[b"form"].decode(errors="replace")
         raise LogUnusable(
             f"the trade log has the form {form!r}, this version has 1: "
             "see docs/upgrade.md for which versions go together"
         )
-    return LogInfo(
-        fields[b"id"].decode(), int(fields[b"partitions"]), int(fields[b"created_ms"])
-    )
+    try:
+        numbers = int(fields[b"partitions"]), int(fields[b"created_ms"])
+        return LogInfo(fields[b"id"].decode(), *numbers)
+    except (LookupError, ValueError) as error:
+        reason = f"no field {error}" if isinstance(error, LookupError) else str(error)
+        raise LogUnusable(
+            f"the identity of the trade log cannot be read: {reason}"
+        ) from None
 
 
 def topic_log_id(topic: str, topic_id: str) -> str:

@@ -21,7 +21,7 @@ Fields = Mapping[str, str]
     ("key", "fields", "said"),
     [
         ("tt:log", {"form": "2", "id": "x"}, "has the form '2'"),
-        ("tt:log", {"partitions": "2"}, "a field is missing in Redis: b'id'"),
+        ("tt:log", {"partitions": "2"}, "no field b'created_ms'"),
         ("tt:log", {"id": "x", "partitions": "", "created_ms": "1"}, "invalid literal"),
         ("tt:log", None, "WRONGTYPE"),
         ("tt:log:0", None, "WRONGTYPE"),
