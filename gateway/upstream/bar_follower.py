@@ -32,7 +32,7 @@ from gateway.upstream.redis_client import confirm_subscription
 from ingest.process.outage_reasons import OutageReasons
 from ingest.process.redis_fault import in_words
 from ingest.redis_keys import AnalyticsKeys
-from throttle.contract.bar_intervals import DAY, INTERVALS_MS, DayBar, fold, span_of
+from throttle.contract.bar_intervals import DAY, DayBar, fold, span_of
 from throttle.contract.bars import Bar, BarsUpdate
 from tickthrottle_client.tick_v1 import ALL
 
@@ -379,7 +379,7 @@ class BarFollower:
         Bars as long as those of the job are told of as they close.
         """
         calendars = self._folder.calendars
-        if interval != DAY and INTERVALS_MS[interval] <= self._folder.bars_ms:
+        if interval != DAY and not self._folder.is_longer(interval):
             return False
         every = (calendars.everyday, *calendars.named.values())
         ends = (span_of(since_ms, interval, calendar)[1] for calendar in every)

@@ -461,7 +461,7 @@ class TickClient:
         """
         callback = self._own(callback)
         keys = [f"{BARS}{interval}:{name}" for name in _names(instruments)]
-        new = self._bars.add(keys, callback, last)
+        new = dict.fromkeys(self._bars.add(keys, callback, last))
         self._ask_bars(self._unheld(keys, new))
         for bar in self._bars.known(key for key in keys if key not in new):
             callback(bar)

@@ -141,12 +141,16 @@ class BarFolder:
         for day in days:
             self._days.setdefault(day.bar.isin, day.bar)
 
+    def is_longer(self, interval: str) -> bool:
+        """Tell whether bars of an interval, a day aside, are folded from others."""
+        return interval in self._longer
+
     def note_open(self, interval: str, bars: Iterable[Bar], clock_ms: int) -> None:
         """Know longer bars that somebody was sent, so that their end closes them.
 
         They are as of ``clock_ms``.
         """
-        if interval in self._longer:
+        if self.is_longer(interval):
             self._clock_ms = min(self._clock_ms, clock_ms)
             for bar in bars:
                 span = BarSpan(interval, bar.isin, bar.start_ms, bar.end_ms)
