@@ -20,14 +20,23 @@ _TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 _TAGS = re.compile(rf"(?:[ \t,]*{_TAG.pattern})*[ \t,]*")
 
 
+FOR_CACHES = "public, max-age=1, stale-while-revalidate=1"
+"""Within a window answers differ little; so they may be two seconds old (RFC 5861)."""
+
+
 class ConditionalAnswers:
     """Builds the answers of one listener.
 
-    ``varies``: what is answered depends on the token that is shown.
+    ``varies``: what is answered depends on the token that is shown. ``may_be_shared``:
+    a cache may give an answer to others, too; never one to a token.
     """
 
-    def __init__(self, *, varies: bool) -> None:
-        self._headers = {"Cache-Control": "no-cache"}
+    def __init__(self, *, varies: bool, may_be_shared: bool = False) -> None:
+        if varies or not may_be_shared:
+            self._headers = {"Cache-Control": "no-cache"}
+        else:
+            # A page of another origin is told that it may read what it gets.
+            self._headers = {"Cache-Control": FOR_CACHES, "Vary": "Origin"}
         if varies:
             self._headers["Vary"] = "Authorization"
 

@@ -34,7 +34,9 @@ def create_routers(backend: Backend, access: OperatorAccess | None) -> list[APIR
     hub, for_operators = backend.stream.hub, access is not None
     rest = RestParts(
         create_permit(hub, access),
-        ConditionalAnswers(varies=hub.tokens is not None),
+        ConditionalAnswers(
+            varies=hub.tokens is not None, may_be_shared=not for_operators
+        ),
         backend.stream.board,
         backend.stores,
         # Who asks for the board shall not wait for who looks far back.

@@ -1,6 +1,7 @@
 """Several gateways behind the proxies that docs/scaling.md has configurations for."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -40,6 +42,7 @@ pytestmark = [
 
 PROXIES = ("haproxy", "nginx", "caddy")
 CLIENTS = 200
+POLLERS = 20
 INSTRUMENTS = make_isins(100)
 PAGE = (ROOT / "docs" / "scaling.md").read_text("utf-8")
 
@@ -48,6 +51,14 @@ NGINX_FOLDERS = "".join(
     for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 )
 
+
+LOG_OF_ASKED = (
+    "log_format asked $upstream_addr; access_log asked asked; log_subrequest on;"
+)
+"""Has a line for each answer, "-" if the cache had it."""
+
+AS_OWNER = "" if os.geteuid() else "user root;"
+"""Nobody else may go into a test's folder, where the cache is."""
 
 QUIET_S = 4
 """For how long a proxy of the second test waits: the page's is a minute and more."""
@@ -86,20 +97,33 @@ UNDER_PREFIX = {
 
 
 def configuration(
-    proxy: str, port: int, gateways: list[int], *, is_hasty: bool = False
+    proxy: str,
+    port: int,
+    gateways: list[int],
+    *,
+    is_hasty: bool = False,
+    is_caching: bool = False,
 ) -> str:
-    """Return what the page shows, with other ports; with shorter time-outs if hasty."""
+    """Return what the page shows, with other ports; with shorter time-outs if hasty.
+
+    If it is caching, with what the page says of nginx's cache.
+    """
     if proxy == APPENDING:
         text = configuration("nginx", port, gateways, is_hasty=is_hasty)
         assert REPLACES in text
         return text.replace(REPLACES, APPENDS)
     found = re.search(rf"```{proxy}\n(.*?)```", PAGE, re.DOTALL)
     assert found is not None, f"docs/scaling.md has no configuration of {proxy}"
+    text = found[1]
+    if is_caching:
+        _, path, location = re.findall(r"```nginx\n(.*?)```", PAGE, re.DOTALL)
+        text = text.replace("    upstream", f"{path}    upstream", 1)
+        text = text.replace("        location /", f"{location}        location /", 1)
     ports = {"8080": port, "8000": gateways[0], "8100": gateways[1]}
     text = re.sub(
         "127.0.0.1:(8080|8000|8100)",
         lambda match: f"127.0.0.1:{ports[match[1]]}",
-        found[1],
+        text,
     )
     if is_hasty:
         text, changed = re.subn(r"\b(60s|1h)\b", f"{QUIET_S}s", text)
@@ -116,10 +140,13 @@ def running_proxy(
     gateways: list[int],
     *,
     is_hasty: bool = False,
+    is_caching: bool = False,
     prefix: str = "",
 ) -> Iterator[None]:
     """Run a proxy until the block ends."""
-    text = configuration(proxy, port, gateways, is_hasty=is_hasty)
+    text = configuration(
+        proxy, port, gateways, is_hasty=is_hasty, is_caching=is_caching
+    )
     for old, new in UNDER_PREFIX[proxy] if prefix else ():
         assert text.count(old) == 1
         text = text.replace(old, new)
@@ -130,9 +157,10 @@ def running_proxy(
     assert program is not None
     file = folder / f"{proxy}.conf"
     if proxy == "nginx":
-        text = text.replace("http {", f"http {{ access_log off;{NGINX_FOLDERS}", 1)
+        log = LOG_OF_ASKED if is_caching else "access_log off;"
+        text = text.replace("http {", f"http {{ {log}{NGINX_FOLDERS}", 1)
         extra = ["-p", str(folder), "-e", str(folder / "nginx.log"), "-c", str(file)]
-        extra += ["-g", f"daemon off; pid {folder}/nginx.pid;"]
+        extra += ["-g", f"daemon off; pid {folder}/nginx.pid; {AS_OWNER}"]
     elif proxy == "caddy":
         extra = ["run", "--config", str(file), "--adapter", "caddyfile"]
     else:
@@ -278,6 +306,58 @@ def test_who_is_refused_too_often_delays_nobody_else_of_his_proxy(
         assert only.gateway.count("connections_read_late") == late
         # His budget has filled up a little meanwhile.
         eventually(lambda: is_late() > late)
+
+
+def test_thousands_of_pollers_behind_a_cache_cost_one(
+    client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    """10,000 questions within a few windows; none is answered with an older window."""
+    publisher = Publisher(client)
+    publisher.publish(*(make_priced_row(isin) for isin in INSTRUMENTS[:9]))
+    before, port, nobody = (free_port() for _ in range(3))
+    allowed = "http://page.example"
+    with ExitStack() as stack:
+        stack.enter_context(
+            crew(redis_url, tmp_path, workers=1, port=port, allowed_origins=allowed)
+        )
+        stack.enter_context(
+            running_proxy("nginx", tmp_path, before, [port, nobody], is_caching=True)
+        )
+        began_s = time.monotonic()
+        with ThreadPoolExecutor(POLLERS) as pool:
+            polled = [
+                pool.submit(poll, before, 10_000 // POLLERS) for _ in range(POLLERS)
+            ]
+            while not all(one.done() for one in polled):
+                publisher.publish(make_priced_row(SAMSUNG, seq=publisher.offset + 1))
+                time.sleep(0.5)
+        for one in polled:
+            assert one.result() == sorted(one.result())
+        took_s = time.monotonic() - began_s
+        answered = (tmp_path / "asked").read_text().split()
+        assert len(answered) > 10_000
+        assert len(answered) - answered.count("-") <= 2 + 2 * took_s
+        eventually(lambda: poll(before, 1) == [publisher.offset])
+        for origin in (allowed, ""):
+            headers = {"Origin": origin} if origin else {}
+            connection = HTTPConnection("127.0.0.1", before, 20 * PATIENCE)
+            connection.request("GET", "/v1/quotes", headers=headers)
+            with connection.getresponse() as answer:
+                readable = answer.getheader("Access-Control-Allow-Origin")
+            assert readable == (origin or None)
+            connection.close()
+
+
+def poll(port: int, times: int) -> list[int]:
+    """Ask for all quotes again and again; return the offset of each answer."""
+    connection = HTTPConnection("127.0.0.1", port, 20 * PATIENCE)
+    offsets = []
+    for _ in range(times):
+        connection.request("GET", "/v1/quotes")
+        with connection.getresponse() as answer:
+            offsets.append(int(json.loads(answer.read())["offset"]))
+    connection.close()
+    return offsets
 
 
 def status(port: int, source: str, path: str) -> int:

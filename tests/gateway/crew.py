@@ -55,6 +55,7 @@ class Crew:
 
     def are_there(self) -> bool:
         """Say whether all answer, and have read the stored state."""
+        assert self.process.poll() is None, "the gateway has ended; its log says why"
         try:
             return (
                 self._whole() is not None

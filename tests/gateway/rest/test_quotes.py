@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.http.conditional import FOR_CACHES
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import (
@@ -92,13 +93,13 @@ def test_who_has_an_answer_is_told_so(listed: Gateway) -> None:
     """With 304, the tag and the same headers, without a body."""
     for path in ["/v1/quotes", "/v1/quotes?market=KOSPI", f"/v1/quotes/{SAMSUNG}"]:
         status, body, headers = listed.fetch(path)
-        assert (status, headers["cache-control"]) == (200, "no-cache")
-        assert "vary" not in headers
+        assert (status, headers["cache-control"]) == (200, FOR_CACHES)
+        assert headers["vary"] == "Origin"
         tag = headers["etag"]
         for known in (tag, f'"other", W/{tag}', "*"):
             status, body, again = listed.fetch(path, if_none_match=known)
             assert (status, body, again["etag"].removeprefix("W/")) == (304, b"", tag)
-            assert again["cache-control"] == "no-cache"
+            assert again["cache-control"] == FOR_CACHES
         assert listed.fetch(path, if_none_match='"other"')[0] == 200
 
 
