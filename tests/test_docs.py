@@ -213,7 +213,7 @@ def test_every_example_of_a_server_message_is_json() -> None:
 
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "bench/*.md", "clients/*/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "bench/*.md", "clients/*/*.md")
     for path in ROOT.glob(pattern)
 )
 INDEXES = (ROOT / "README.md", ROOT / "docs" / "operations.md")
@@ -311,7 +311,7 @@ def test_a_page_is_short_enough_to_read_and_can_be_found() -> None:
     reached = {target for index in INDEXES for target, _ in links(index)}
     check(
         name_of(path)
-        for path in ROOT.glob("docs/*.md")
+        for path in ROOT.glob("docs/**/*.md")
         if path.stat().st_size > MOST_BYTES_OF_A_PAGE or path not in reached
     )
 

@@ -209,7 +209,7 @@ export interface Trades {
 export interface Entry {
   isin: string;
   time: number;
-  seq?: number;
+  seq: number;
   price?: string;
   size?: string;
   cancels?: number;

@@ -18,6 +18,7 @@ from gateway.protocol.messages import (
     BadMessage,
     Subscribe,
     is_last,
+    read_id,
     split_list,
 )
 from gateway.stream.client import Client, Ending
@@ -142,7 +143,7 @@ def _answer(client: Client, text: str) -> bytes:
         )
         message = "not carried out; the incident is in the log"
         return message_frame(
-            "error", code="internal", message=message, incident=incident
+            "error", read_id(text), code="internal", message=message, incident=incident
         )
 
 

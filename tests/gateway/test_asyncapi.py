@@ -47,6 +47,7 @@ def test_every_message_is_in_an_operation() -> None:
 
     sent, received = names("sendFrames"), names("receiveCommands")
     assert sent | received == MESSAGES.keys()
+    assert document()["channels"]["stream"]["messages"].keys() == MESSAGES.keys()
     assert sent == {
         n for n, m in MESSAGES.items() if "type" in m["payload"]["required"]
     }

@@ -228,6 +228,18 @@ def test_what_no_client_should_send_closes(
     eventually(lambda: gateway.health()["clients"] == 0)
 
 
+def test_a_fault_of_ours_is_told_as_the_answer_to_its_message(
+    gateway: Gateway,
+) -> None:
+    """With its id: or a client would wait for the answer for good."""
+    with gateway.stream() as stream:
+        [client] = gateway.hub.clients()
+        client.commands.delivery = None  # type: ignore[assignment]
+        stream.say(op="subscribe", id=7, keys=["*"])
+        error = stream.take("error")
+        assert (error["id"], error["code"]) == (7, "internal")
+
+
 def test_a_heartbeat_comes_when_nothing_else_does(
     publisher: Publisher, redis_url: str
 ) -> None:
