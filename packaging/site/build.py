@@ -47,8 +47,8 @@ def _with_links(path: Path) -> str:
             return match[0]
         target = (path.parent / name).resolve().relative_to(ROOT)
         page = ELSEWHERE.get(target.as_posix())
-        if target.parent == Path("docs"):
-            page = target.name
+        if target.is_relative_to("docs"):
+            page = target.relative_to("docs").as_posix()
         return f"{bang}[{words}]({page}{mark}{anchor})" if page else words
 
     parts = re.split(r"(^```.*?^```)", path.read_text("utf-8"), flags=re.M | re.S)
