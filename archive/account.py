@@ -1,6 +1,6 @@
 """Is every published window and bar stored? The logs against an archive. Pure."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -20,6 +20,14 @@ BarKey = tuple[str, int, int]
 
 Edition = tuple[int, int]
 """Which of two states of a bar is newer: ``Bar.edition``."""
+
+RowCount = tuple[Place, int | None, int]
+"""A window, a partition of a topic, and how many of the window's rows are in it.
+
+Files and databases have no partitions: None.
+"""
+
+DayAndPartition = tuple[date, int]
 
 DayAndWidth = tuple[date, int]
 """A day, and how long its bars are, ms."""
@@ -56,6 +64,14 @@ class WindowCounts:
 
 
 @dataclass(slots=True)
+class PartitionCounts:
+    """A day in a partition of a topic: windows that have rows there, and the rows."""
+
+    windows: int = 0
+    rows: int = 0
+
+
+@dataclass(slots=True)
 class BarCounts:
     """Bars of a day and a width: in the log, those of them that are stored, and all."""
 
@@ -86,9 +102,13 @@ class Account(Generic[K, C]):
 
 @dataclass(slots=True)
 class WindowAccount(Account[date, WindowCounts]):
-    """The account of windows; ``stored`` are those of the log that are stored."""
+    """The account of windows; ``stored`` are those of the log that are stored.
+
+    ``partitions`` has what is in a topic, by day and partition.
+    """
 
     stored: dict[Place, WindowRows] = field(default_factory=dict)
+    partitions: dict[DayAndPartition, PartitionCounts] = field(default_factory=dict)
 
 
 BarAccount = Account[DayAndWidth, BarCounts]
@@ -141,6 +161,13 @@ def account_for(
             day.published_rows += window.rows
             account.problems.append(f"{_name(place)}: is not stored")
     account.days = dict(sorted(days.items()))
+    for date_, day in account.days.items():
+        due = day.published_windows - day.waiting_windows, day.published_rows
+        if due != (kept_there := (day.stored_windows, day.stored_rows)):
+            account.problems.append(
+                "{}: {:,} windows with {:,} rows were published, {:,} with {:,} are "
+                "stored".format(date_, *due, *kept_there)
+            )
     account.add_gaps(gaps)
     return account
 
@@ -156,17 +183,34 @@ def rows_of_log(windows: Iterable[WindowSnapshot]) -> dict[Place, WindowRows]:
 
 
 def stored_day(
-    windows: Iterable[tuple[Place, int, int]], rows: Iterable[tuple[Place, int]]
+    windows: Iterable[tuple[Place, int, int]], rows: Iterable[RowCount]
 ) -> StoredDay:
     """Put together a day: windows with their end and what is said of their rows.
 
-    ``rows`` are counts by window; none is a count of 0.
+    A window without a count has 0 rows.
     """
-    counts = dict(rows)
+    counts = Counter[Place]()
+    for place, _, count in rows:
+        counts[place] += count
     return {
-        place: (WindowRows(end_ms, counts.get(place, 0)), told)
+        place: (WindowRows(end_ms, counts[place]), told)
         for place, end_ms, told in windows
     }
+
+
+def partition_counts(
+    rows: Iterable[RowCount], stored: StoredDay
+) -> dict[DayAndPartition, PartitionCounts]:
+    """Count what is in each partition of a topic, of windows that are stored."""
+    found: defaultdict[DayAndPartition, PartitionCounts]
+    found = defaultdict(PartitionCounts)
+    for place, partition, count in rows:
+        # Rows of a window that came between two looks wait for the next count.
+        if partition is not None and place in stored:
+            counts = found[day_of(stored[place][0].window), partition]
+            counts.windows += 1
+            counts.rows += count
+    return dict(sorted(found.items()))
 
 
 def days_of(segments: Iterable[Segment]) -> list[date]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.account import BarKey, Edition, Place
+from archive.account import BarKey, Edition, Place, RowCount
 from archive.contract.archive_gap import ArchiveGap
 from archive.contract.segment import Product, Segment, day_of
 from archive.parquet.archive_reader import ArchiveReader
@@ -58,7 +58,7 @@ class ParquetCounts:
         files = read_each(WINDOWS_FILE, WINDOWS, bounds_ms, read)
         return [window for windows in files for window in windows]
 
-    def rows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int]]:
+    def rows(self, first_ms: int, last_ms: int) -> list[RowCount]:
         """Return the rows of each place, counted one by one.
 
         A group of rows is in memory at a time.
@@ -80,7 +80,7 @@ class ParquetCounts:
         total = Counter[Place]()
         for counts in files:
             total.update(counts)
-        return list(total.items())
+        return [(place, None, count) for place, count in total.items()]
 
     def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, Edition]:
         bars = self._newest(first_ms, last_ms)

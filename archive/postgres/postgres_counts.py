@@ -4,7 +4,7 @@ from datetime import date
 
 import psycopg
 
-from archive.account import BarKey, Edition, Place
+from archive.account import BarKey, Edition, Place, RowCount
 from archive.contract.segment import Product, Segment
 from archive.postgres.postgres_sink import RUNS
 from archive.storing.archive_sink import ArchiveCounts, SinkRefused
@@ -51,9 +51,9 @@ class PostgresCounts(ArchiveCounts):
         windows = self._ask(_WINDOWS, first_ms, last_ms)
         return [((epoch, offset), end, rows) for epoch, offset, end, rows in windows]
 
-    def rows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int]]:
+    def rows(self, first_ms: int, last_ms: int) -> list[RowCount]:
         counts = self._ask(_ROWS, first_ms, last_ms)
-        return [((epoch, offset), n) for epoch, offset, n in counts]
+        return [((epoch, offset), None, n) for epoch, offset, n in counts]
 
     def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, Edition]:
         bars = self._ask(_BARS, first_ms, last_ms)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import Protocol
 
-from archive.account import BarKey, Edition, Place
+from archive.account import BarKey, Edition, Place, RowCount
 from archive.contract.archive_gap import ArchiveGap, find_gaps
 from archive.contract.segment import Product, Segment
 from archive.parquet.bar_table import StoredBars
@@ -63,7 +63,8 @@ class ArchiveCounts(Protocol):
 
     ``segments`` are each day's runs of windows, or of entries of the bar log, without a
     hole; ``windows`` returns the place, end and number of rows of each window, ``rows``
-    how many rows of each window are there, counted one by one, ``damage`` which files
+    how many rows of each window are there, counted one by one (in topics, in each
+    partition), ``damage`` which files
     cannot be read: a database and brokers look after their own. ``bars`` returns the
     newest edition of each bar, ``bar_counts`` how many there are of each width; bounds
     are ends of bars. ``bar_lines`` is quick: how many lines were stored of each day, an
@@ -74,7 +75,7 @@ class ArchiveCounts(Protocol):
 
     def windows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int, int]]: ...
 
-    def rows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int]]: ...
+    def rows(self, first_ms: int, last_ms: int) -> list[RowCount]: ...
 
     def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, Edition]: ...
 

