@@ -85,7 +85,7 @@ bench: $(VENV)/.dev $(VENV)/.prepared ## Run the short benchmarks, one after the
 kafka: $(VENV)/.kafka ## Run a Kafka broker to test with, until Ctrl-C; KAFKA_PORT=9092
 	@exec $(BIN)/python -m tests.kafka_broker.serve --port $(KAFKA_PORT)
 
-kafka-jars: $(VENV)/.kafka ## Fetch that broker with Maven, so that its tests run
+kafka-jars: $(VENV)/.kafka $(VENV)/.registry ## Fetch that broker, and a schema registry, with Maven, so that their tests run
 
 notebook: $(VENV)/.notebook ## Install pandas and Jupyter's kernel beside all else, to test documents
 
@@ -174,4 +174,13 @@ $(VENV)/.kafka: $(VENV)/.run tests/kafka_broker/pom.xml
 	@rm -rf $(VENV)/kafka $(VENV)/kafka.part
 	@mvn --quiet --batch-mode -Dstyle.color=never -f tests/kafka_broker/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(VENV))/kafka.part
 	@mv $(VENV)/kafka.part $(VENV)/kafka
+	@touch $@
+
+$(VENV)/.registry: $(VENV)/.run tests/schema_registry/pom.xml
+	@command -v mvn >/dev/null || \
+	  { echo "The schema registry is fetched with Maven, and there is no mvn (on Debian: apt install maven)"; exit 1; }
+	@echo "fetching a schema registry into $(VENV)/registry, once"
+	@rm -rf $(VENV)/registry $(VENV)/registry.part
+	@mvn --quiet --batch-mode --strict-checksums -Dstyle.color=never -f tests/schema_registry/pom.xml dependency:unpack -DoutputDirectory=$(abspath $(VENV))/registry.part
+	@mv $(VENV)/registry.part $(VENV)/registry
 	@touch $@

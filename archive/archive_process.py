@@ -114,7 +114,9 @@ def open_sink(
         case "kafka":
             from archive.topics.kafka_sink import KafkaSink
 
-            return KafkaSink(_topics(settings), name, at_step)
+            is_avro = settings.archive_format == "avro"
+            registry_url = settings.schema_registry_url if is_avro else ""
+            return KafkaSink(_topics(settings), name, at_step, registry_url)
         case "postgres":
             from archive.postgres.postgres_sink import PostgresSink
 
@@ -130,7 +132,7 @@ def open_counts(settings: ArchiveSettings) -> ArchiveCounts:
         case "kafka":
             from archive.topics.kafka_counts import KafkaCounts
 
-            return KafkaCounts(_topics(settings))
+            return KafkaCounts(_topics(settings), settings.schema_registry_url)
         case "postgres":
             from archive.postgres.postgres_counts import PostgresCounts
 

@@ -1,7 +1,7 @@
 """Settings of the archive."""
 
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -29,6 +29,9 @@ class ArchiveSettings(TopicSettings, MetricsSettings):
     archive_topics: str = Field("", pattern=r"^([A-Za-z0-9._-]{1,200})?$")
     """Begin of the names of topics at kafka_servers to relay to, in place of files."""
 
+    archive_format: Literal["json", "avro"] = "json"
+    """How records of topics are written; avro: with schemas in schema_registry_url."""
+
     archive_name: str = Field("", pattern=r"^[A-Za-z0-9_-]{0,32}$")
     """Name of the archive; empty: parquet, postgres or kafka. One of a name stores."""
 
@@ -42,6 +45,11 @@ class ArchiveSettings(TopicSettings, MetricsSettings):
     def _has_one_place(self) -> Self:
         if self.postgres_url and self.archive_topics:
             raise ValueError("archive_topics: not with postgres_url, an archive is one")
+        is_avro = self.archive_topics and self.archive_format == "avro"
+        if is_avro and not self.schema_registry_url:
+            raise ValueError(
+                "archive_format avro: needs schema_registry_url, where the schemas go"
+            )
         return self
 
     @property

@@ -4,6 +4,7 @@
     python bench/archiving.py --seconds 1800  # a part of it, in a minute
     python bench/archiving.py --postgres postgresql://user:password@host/database
     python bench/archiving.py --kafka 127.0.0.1:9092 --seconds 600
+    python bench/archiving.py --kafka … --registry http://127.0.0.1:8081/apis/ccompat/v7
 
 Into files and a database a minute is stored at once, into topics each window.
 
@@ -52,6 +53,7 @@ def main() -> None:
         instruments=(2_879, "of the market"),
         postgres=("", "a database, emptied before"),
         kafka=("", "a broker; topics of its own"),
+        registry=("", "a schema registry: records of topics are Avro"),
     )
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
@@ -107,7 +109,7 @@ def create_sink(arguments: Namespace, root: Path) -> Sink:
         from archive.topics.relay_topics import RelayTopics
 
         topics = RelayTopics(arguments.kafka, f"bench-{time.time_ns()}")
-        return KafkaSink(topics, "bench")
+        return KafkaSink(topics, "bench", registry_url=arguments.registry)
     return ParquetSink(root, 2**50, 0)
 
 

@@ -23,6 +23,8 @@ from tickthrottle_client.log_v1 import LogError
     archive_dir="--dir",
     postgres_url="--postgres",
     archive_topics="--topics",
+    archive_format="--format",
+    schema_registry_url="--schema-registry",
 )
 def archive(
     *,

@@ -95,6 +95,7 @@ def program(
     RunSettings,
     *("port", "rate", "tape", "speed", "feed", "analytics", "trade_log"),
     *("kafka_servers", "kafka_topic", "kafka_config", "decoder", "start"),
+    schema_registry_url="--schema-registry",
     feed_symbols="--symbols",
     instruments_file="--instruments",
     archive="--archive/--no-archive",

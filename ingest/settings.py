@@ -124,6 +124,9 @@ class TopicSettings(ProcessSettings):
     kafka_instruments_topic: str = Field("", pattern=rf"^({TOPIC_PATTERN})?$")
     """Compacted topic with the instrument table; without it, the table is in Redis."""
 
+    schema_registry_url: ServerUrl = Field("", pattern=r"^(https?://\S+)?$")
+    """Schema registry of Avro records: https://user:password@registry:8081."""
+
     def topic(self) -> KafkaTopic | None:
         """Return the topic and how to reach it, None if the log is not Kafka's.
 

@@ -20,6 +20,7 @@ from tests.kafka_broker.broker import Broker, BrokerMissing
 from tests.needs import Guard, check_fixtures, check_id
 from tests.paths import ROOT
 from tests.ports import free_port
+from tests.schema_registry.schema_registry import RegistryMissing, SchemaRegistryServer
 
 T = TypeVar("T")
 PATIENCE = 3.0
@@ -194,6 +195,23 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A real Kafka broker for the whole session: each test makes its own topics."""
     with make_broker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def schema_registry(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[SchemaRegistryServer]:
+    """A real schema registry for the whole session, skipped where there is none.
+
+    Each test starts it: that takes seconds, and some want it away.
+    """
+    try:
+        server = SchemaRegistryServer(tmp_path_factory.mktemp("registry"))
+    except RegistryMissing as error:
+        skip_or_fail(str(error))
+        raise
+    yield server
+    server.kill()
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ FIXTURES = {
     "kafka": "kafka",
     "own_kafka": "kafka",
     "kafka_storage": "kafka",
+    "schema_registry": "kafka",
     "browser": "browser",
     "images": "container",
     "containers": "container",

@@ -23,6 +23,7 @@ FLOORS = {
         "market_hours",
         "tradelog",
         "kafka",
+        "schemas",
         "settings",
         "process",
         "files",

@@ -33,6 +33,7 @@ FOREIGN = {
         "ingest.settings",
         "ingest.tradelog",
         "ingest.kafka",
+        "ingest.schemas",
         "ingest.process",
         "ingest.feed.receipt",
     },
@@ -44,6 +45,7 @@ FOREIGN = {
         "ingest.process",
         "ingest.instrument_table",
         "ingest.kafka.address",
+        "ingest.schemas",
         "ingest.tradelog.contract",
     },
     "gateway": {

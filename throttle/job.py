@@ -79,7 +79,7 @@ def _run(
     metrics: ThrottleMetrics,
 ) -> None:
     # It is called in Spark's workers, but a name that is wrong is told here and now.
-    find_decoder(settings.decoder)
+    find_decoder(settings.decoder, settings.schema_registry_url)
     client = create_client(settings.redis_url)
     candidate = Candidate(client, settings, stop, metrics=metrics)
     candidate.check_rights()

@@ -25,7 +25,8 @@ EVERYDAY = "Asia/Seoul@00:00"
 """The calendar of instruments that no other one is named for."""
 _SPAN = r"[0-9]{1,5}(?:-[0-9]{1,5})?"
 _PARTITIONS = rf"^(?:{_SPAN}(?:,{_SPAN})*)?$"
-DECODER_PATTERN = r"^(?:[A-Za-z_][\w.]*:[A-Za-z_]\w*)?$"
+_FUNCTION = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
+DECODER_PATTERN = rf"^(?:{_FUNCTION}|avro(?:\+{_FUNCTION})?)?$"
 
 # Options of Spark that are not the operator's, and what to do in their place.
 _OURS = {
@@ -83,7 +84,9 @@ class SparkSettings(LogSettings):
     """
 
     decoder: str = Field("", pattern=DECODER_PATTERN)
-    """Turns an entry into a trade, ``package.module:function``; empty: JSON."""
+    """Turns an entry into a trade, ``package.module:function``; empty: JSON. ``avro``:
+    records of the schema registry, ``avro+package.module:function`` a function of them.
+    """
 
     standby: bool = False
     """Wait, warm, until the running job of this name has ended; then take over."""

@@ -13,11 +13,15 @@ from archive.contract.segment import Coverage, Product, Segment
 from archive.parquet.bar_table import StoredBars
 from archive.parquet.tables import StoredTables
 from archive.storing.archive_sink import Sink, SinkAway, SinkRefused
-from archive.topics.relay_topics import RelayTopics
-from archive.topics.relayed_records import (
+from archive.topics.record_values import (
     BAR_TOPIC,
     ROW_TOPIC,
     WINDOW_TOPIC,
+    JsonValues,
+    ValueForm,
+)
+from archive.topics.relay_topics import RelayTopics
+from archive.topics.relayed_records import (
     Record,
     read_relayed,
     records_of,
@@ -44,6 +48,7 @@ class KafkaSink(Sink):
     """The archive in topics.
 
     ``name`` is the archive's: ``open`` ends the transactions of another process of it.
+    With a ``registry_url`` values are Avro, and their schemas are registered there.
     """
 
     def __init__(
@@ -51,10 +56,13 @@ class KafkaSink(Sink):
         topics: RelayTopics,
         name: str,
         at_step: Callable[[str], None] = lambda _: None,
+        registry_url: str = "",
     ) -> None:
         self._topics = topics
         self._name = name
         self._at_step = at_step
+        self._registry_url = registry_url
+        self._form: ValueForm = JsonValues()
         self._reports = Reports()
         self._producer: Producer | None = None
         self._relayed: dict[Product, list[Segment]] = {}
@@ -62,6 +70,11 @@ class KafkaSink(Sink):
     def open(self) -> None:
         """Make the topics that are missing, and end what another process has begun."""
         self._topics.make()
+        if self._registry_url:
+            # An extra: who relays JSON needs neither Avro nor a registry.
+            from archive.topics.registered_schemas import register
+
+            self._form = register(self._topics, self._registry_url)
         self._connect()
 
     def stored(self) -> dict[Product, list[Segment]]:
@@ -84,7 +97,7 @@ class KafkaSink(Sink):
         assert producer is not None
         try:
             producer.begin_transaction()
-            for record in records_of(tables, after):
+            for record in records_of(tables, after, self._form):
                 self._produce(producer, record)
             self._at_step("produced")
             producer.commit_transaction(COMMIT_S)

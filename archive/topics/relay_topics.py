@@ -9,11 +9,13 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
 from archive.storing.archive_sink import SinkRefused
-from archive.topics.relayed_records import (
+from archive.topics.record_values import (
     BAR_TOPIC,
     LATEST_TOPIC,
     ROW_TOPIC,
     WINDOW_TOPIC,
+)
+from archive.topics.relayed_records import (
     said_in,
 )
 from tickthrottle_client.kafka_client import (

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _TRADES = "trades"
 
 
-@options_of(ThrottleSettings, "decoder")
+@options_of(ThrottleSettings, "decoder", schema_registry_url="--schema-registry")
 def decode(
     *,
     file: Annotated[
@@ -54,7 +54,7 @@ def decode(
 
     with failing_on(BadArgument, NoDecoder, code=2):
         check_number("limit", limit)
-        decoder = find_decoder(settings.decoder)
+        decoder = find_decoder(settings.decoder, settings.schema_registry_url)
     most_bytes = settings.max_entry_bytes
     rule = WindowRule(settings.window_ms, settings.max_ahead_ms, decoder, most_bytes)
     became: Counter[str] = Counter()

@@ -60,7 +60,10 @@ def rebuild(
         source, window_ms = past.log_read_by(name), history.window_ms()
         if window_ms is None:
             fail(f"job {name}: nothing has been published yet")
-        decoder, ledger = find_decoder(settings.decoder), history.ledger(name)
+        decoder, ledger = (
+            find_decoder(settings.decoder, settings.schema_registry_url),
+            history.ledger(name),
+        )
         rule = WindowRule(
             window_ms,
             settings.max_ahead_ms,

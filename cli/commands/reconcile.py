@@ -113,6 +113,7 @@ def reconcile(
                     archive_topics=topics or "",
                     kafka_servers=settings.kafka_servers,
                     kafka_config=settings.kafka_config,
+                    schema_registry_url=settings.schema_registry_url,
                 )
             )
             try:

@@ -79,7 +79,7 @@ def trades(
         source = past.log()
         decoder = None
         if not raw:
-            decoder, raw = _find_decoder(settings.decoder)
+            decoder, raw = _find_decoder(settings)
         if dead:
             letters = pick_dead_letters(past.history, source, settings.job, wanted)
         else:
@@ -223,7 +223,7 @@ def pick_dead_letters(
     return query.pick(log, read)
 
 
-def _find_decoder(name: str) -> tuple[Decoder | None, bool]:
+def _find_decoder(settings: ThrottleSettings) -> tuple[Decoder | None, bool]:
     """Return the job's decoder, and whether to look without one.
 
     The log can be looked at where the user's module is not installed.
@@ -231,7 +231,7 @@ def _find_decoder(name: str) -> tuple[Decoder | None, bool]:
     from throttle.window.decoder import NoDecoder, find_decoder
 
     try:
-        return find_decoder(name), False
+        return find_decoder(settings.decoder, settings.schema_registry_url), False
     except NoDecoder as error:
         typer.echo(f"tickthrottle: {error}; entries are shown as they are", err=True)
         return None, True

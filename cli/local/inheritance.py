@@ -15,7 +15,7 @@ OF_A_LOG = (
     *(
         "kafka_instruments_topic",
         "kafka_margin_ms",
-        "decoder",
+        *("decoder", "schema_registry_url"),
         "start",
         "only_partitions",
     ),

@@ -37,7 +37,7 @@ def check_parts(
         if settings.exchange is not None:
             _check_exchange(settings.exchange)
         if settings.follows_log:
-            find_decoder(settings.decoder or "")
+            find_decoder(settings.decoder or "", settings.schema_registry_url or "")
         topic = None if log is None else log.topic()
         if topic is not None:
             open_topic(topic)

@@ -262,8 +262,8 @@ class Runner:
         settings = self._settings
         if not settings.follows_log:
             return {}
-        more = {"decoder": settings.decoder, "start": settings.start}
-        options = {**self._log_options(), **more}
+        more = ("decoder", "schema_registry_url", "start")
+        options = {**self._log_options(), **{n: getattr(settings, n) for n in more}}
         if settings.instruments_file is not None:
             # It is loaded: into the run's own table, not into somebody else's.
             options["kafka_instruments_topic"] = ""

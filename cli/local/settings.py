@@ -11,7 +11,7 @@ from pydantic_settings import (
 )
 
 from gateway.settings import check_operators_port
-from ingest.settings import LogLevel
+from ingest.settings import LogLevel, ServerUrl
 from ingest.tradelog.contract import LogKind
 from throttle.settings import DECODER_PATTERN, PRODUCTS_PATTERN, default_state_dir
 from tickthrottle_client.log_v1 import TOPIC_PATTERN
@@ -97,7 +97,12 @@ class RunSettings(StateSettings):
     """File of further librdkafka options, ``name=value`` per line: SASL, SSL, any."""
 
     decoder: str | None = Field(None, pattern=DECODER_PATTERN)
-    """Turns an entry of that log into trades, ``package.module:function``."""
+    """Turns an entry of that log into trades, ``package.module:function``; ``avro`` or
+    ``avro+package.module:function`` of records of a schema registry.
+    """
+
+    schema_registry_url: ServerUrl | None = Field(None, pattern=r"^https?://\S+$")
+    """That registry: https://user:password@registry:8081."""
 
     start: Literal["earliest", "latest"] | None = None
     """Where that log is read from: its oldest entry (unless told otherwise), or now."""

@@ -132,6 +132,7 @@ PROGRAMS = {
             DECODE,
             DECODE,
             "tests/throttle/test_frames.py::test_the_decoder_is_that_of_the_page",
+            "tests/archive/topics/test_avro.py::test_trades_in_avro_are_decoded",
         ]
     },
     "docs/own-page.md": {

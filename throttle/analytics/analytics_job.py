@@ -84,7 +84,7 @@ def run_analytics(
         exposed(settings, registry),
         scratch_folder() as scratch,
     ):
-        find_decoder(settings.decoder)
+        find_decoder(settings.decoder, settings.schema_registry_url)
         client = create_client(settings.redis_url)
         keys = AnalyticsKeys(settings.namespace)
         commands = tuple(commands_of_analytics(keys, settings.trade_log))

@@ -47,6 +47,7 @@ class SourceOptions:
     backlog_tasks: int = 2
     series: str = ""
     sessions: str = ""
+    schema_registry_url: str = ""
 
     def parts(
         self, partitions: tuple[int, ...], is_live: bool
@@ -90,6 +91,7 @@ def log_options(
         backlog_tasks=settings.backlog_tasks,
         series=settings.series,
         sessions=settings.sessions,
+        schema_registry_url=settings.schema_registry_url,
     )
 
 

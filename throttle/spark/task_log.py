@@ -8,19 +8,25 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import redis
 
 from ingest.kafka.address import KafkaTopic
-from ingest.tradelog.contract import PIECE_BYTES, Chunk, LogInfo, LogReader, Ranges
+from ingest.tradelog.contract import (
+    PIECE_BYTES,
+    Chunk,
+    LogInfo,
+    LogReader,
+    Ranges,
+)
 from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import RedisLogReader
 from ingest.tradelog.redis_log_reader import open_log as open_redis_log
 from throttle.contract.ledger import NOTHING
-from throttle.lease.retry import AWAY, create_client, is_transient
+from throttle.lease.retry import AWAY, OutageLog, create_client, is_transient
 from throttle.spark.options import SourceOptions
 from throttle.spark.warmup import SyntheticLog
 from throttle.standing.look_back import EntryRules
@@ -29,6 +35,7 @@ from throttle.window.checked_rows import extra_trades, joined, trade_rows
 from throttle.window.decoder import find_decoder
 from throttle.window.series_rows import find_series
 from throttle.window.turnover import ByPartition, of_all
+from tickthrottle_client.log_v1 import LogError
 
 if TYPE_CHECKING:
     # A task should not load what checks settings.
@@ -67,7 +74,7 @@ class CheckedPieces:
         self._options = options
         self._bounds_ms = start_ms, end_ms
         self._every_trade = every_trade
-        self._decode = find_decoder(options.decoder)
+        self._decode = find_decoder(options.decoder, options.schema_registry_url)
         self._series = find_series(options.series, options.sessions)
         self._names: set[str] = set()
         self.entries, self.blanks = Counter[int](), Counter[int]()
@@ -97,7 +104,8 @@ class CheckedPieces:
             entries[p] += len(chunk)
             self.blanks[p] += chunk.blanks
         self.entries += entries
-        rows = trade_rows(
+        check = partial(
+            trade_rows,
             *joined(chunks),
             *self._bounds_ms,
             self._options.max_ahead_ms,
@@ -106,6 +114,7 @@ class CheckedPieces:
             every_trade=self._every_trade,
             series=self._series,
         )
+        rows = check() if self._decode is None else decode_patiently(check)
         for p, turnover in of_all(rows).items():
             self.turnover[p] = turnover.plus(*self.turnover.get(p, NOTHING))
         if self._decode is None and not self._series.series:
@@ -155,6 +164,25 @@ def ask_patiently(ask: Callable[[], T]) -> T:
         with outages_pass():
             return ask()
         time.sleep(LONGEST_WAIT_S)
+
+
+def decode_patiently(check: Callable[[], T]) -> T:
+    """Return what is checked; wait, and say why, while it cannot be decoded.
+
+    What refuses to help is waited for, too: of a task's end nobody would learn why.
+    """
+    outage: OutageLog | None = None
+    while True:
+        try:
+            rows = check()
+        except LogError as error:
+            outage = outage or OutageLog("what the decoder needs")
+            outage.failed("decoder", error)
+            time.sleep(LONGEST_WAIT_S)
+        else:
+            if outage is not None:
+                outage.answered("decoder")
+            return rows
 
 
 def read_patiently(log: LogReader, ranges: Ranges) -> Generator[tuple[int, Chunk]]:
@@ -223,6 +251,7 @@ def entry_rules(options: SourceOptions) -> EntryRules:
         options.max_entry_bytes,
         options.decoder,
         is_scattered=options.kafka is not None,
+        schema_registry_url=options.schema_registry_url,
         series=find_series(options.series, options.sessions),
     )
 

@@ -45,10 +45,11 @@ class EntryRules(NamedTuple):
     is_scattered: bool
     series: SeriesRules = NO_SERIES
     since: Cut | None = None
+    schema_registry_url: str = ""
 
     def searched_log(self, most_bytes: int = 0) -> SearchedLog:
         """Return the log as it is searched, with so many bytes of it kept."""
-        decode = find_decoder(self.decoder)
+        decode = find_decoder(self.decoder, self.schema_registry_url)
         labels = SeriesRules(sessions=self.series.sessions)
 
         def check(partition: int, chunk: Chunk, end_ms: int) -> pa.Table:

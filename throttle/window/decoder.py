@@ -6,7 +6,10 @@ A decoder is a function that is given an entry's bytes and says what the entry h
 - several of them, as anything that can be iterated over, in their order;
 - or no trade at all: text, the name under which such entries are counted.
 
-Whatever it raises refuses the entry. Numbers may have exponents. What has no ISIN gets
+Whatever it raises refuses the entry. Values that are framed by a schema registry's
+rules are taken apart before: ``avro`` is for records with the names of a trade's
+fields, ``avro+package.module:function`` gives each record to the function. While the
+registry is away nothing is refused. Numbers may have exponents. What has no ISIN gets
 a key by ``tickthrottle_client.key_of``.
 """
 
@@ -21,10 +24,14 @@ from typing import Any
 from ingest.decimals import decimal_of, whole_number
 from ingest.process.packages import PACKAGES
 from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, Trade
+from tickthrottle_client.log_v1 import LogError
 from tickthrottle_client.taking_back_v1 import CANCELS, CORRECTS
 
 Fields = Mapping[str, Any]
-Decoder = Callable[[bytes], Fields | Iterable[Fields] | str]
+Decoder = Callable[[Any], Fields | Iterable[Fields] | str]
+"""Of an entry's bytes, or of the record that they stand for."""
+
+AVRO = "avro"
 
 MOST_TRADES = 1_000
 """Most trades that one entry may hold."""
@@ -55,13 +62,21 @@ Judged = Trade | InvalidTrade | Skipped
 
 
 @lru_cache(maxsize=4)
-def find_decoder(name: str) -> Decoder | None:
+def find_decoder(name: str, registry_url: str = "") -> Decoder | None:
     """Return the decoder ``package.module:function``, None for no name.
 
-    Raises NoDecoder.
+    Schemas are those of the registry. Raises NoDecoder.
     """
     if not name:
         return None
+    form, _, of_records = name.partition("+")
+    if form == AVRO:
+        if not registry_url:
+            raise NoDecoder(
+                f"decoder {name}: needs schema_registry_url, the address of the "
+                "registry that has the schemas"
+            )
+        return _avro_decoder(registry_url, find_decoder(of_records))
     package = name.partition(":")[0].partition(".")[0]
     if package in PACKAGES:
         raise NoDecoder(
@@ -78,13 +93,31 @@ def find_decoder(name: str) -> Decoder | None:
     return decoder
 
 
+def _avro_decoder(registry_url: str, decoder: Decoder | None) -> Decoder:
+    # An extra, that takes a second to load.
+    from ingest.schemas.registry import open_registry
+
+    read = open_registry(registry_url).read
+
+    def decode_value(payload: bytes) -> Any:
+        record = read(payload)
+        if decoder is not None:
+            return decoder(record)
+        if not isinstance(record, dict):
+            raise ValueError("is no record: its schema is of another type")
+        return {name: value for name, value in record.items() if value is not None}
+
+    return decode_value
+
+
 def decode(
     payload: bytes, decoder: Decoder | None, max_bytes: int = MAX_ENTRY_BYTES
 ) -> Sequence[Judged]:
-    """Return what an entry holds: its trades in order, or why it is none. Never raises.
+    """Return what an entry holds: its trades in order, or why it is none.
 
-    Without a decoder it is a trade in the project's own form. An entry of more than
-    ``max_bytes``, or without a byte, does not get to the decoder. A trade that a
+    Raises LogError where what the decoder needs is away, or cannot be used; nothing
+    else. Without a decoder it is a trade in the project's own form. An entry of more
+    than ``max_bytes``, or without a byte, does not get to the decoder. A trade that a
     decoder made is as good as one read from JSON. If an entry holds several, each that
     breaks a rule is refused alone.
     """
@@ -99,6 +132,8 @@ def decode(
             if isinstance(decoded, str):
                 return [_skipped(decoded)]
             found = _listed(decoded)
+        except LogError:
+            raise
         except Exception as error:  # noqa: BLE001 - the user's code may raise anything
             raise InvalidTrade("not_decoded", "trade", payload, _told(error)) from None
         if not found:

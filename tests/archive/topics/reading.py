@@ -1,6 +1,7 @@
 """What a consumer of its own finds in a topic, with nothing of the product's."""
 
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -21,8 +22,13 @@ class Read(NamedTuple):
     headers: dict[str, str]
 
 
-def committed(broker: Broker, topic: str) -> list[Read]:
-    """Return every committed record of a topic, partition by partition."""
+def committed(
+    broker: Broker, topic: str, read_avro: Callable[[bytes], Any] | None = None
+) -> list[Read]:
+    """Return every committed record of a topic, partition by partition.
+
+    Values are JSON, and of a zero's framing what ``read_avro`` makes of them.
+    """
     consumer = Consumer(
         options(
             broker,
@@ -47,9 +53,12 @@ def committed(broker: Broker, topic: str) -> list[Read]:
                 if error is not None:
                     raise KafkaException(error)
                 encoded = message.value()
-                value = encoded and json.loads(
-                    encoded, parse_float=Decimal, parse_int=Decimal
-                )
+                if encoded and encoded[0] == 0 and read_avro is not None:
+                    value = read_avro(encoded)
+                else:
+                    value = encoded and json.loads(
+                        encoded, parse_float=Decimal, parse_int=Decimal
+                    )
                 headers = {n: v.decode() for n, v in message.headers() or ()}
                 key = (message.key() or b"").decode()
                 found.append(Read(key, value, headers))

@@ -9,8 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.schemas.avro_schema import AvroSchema
+from ingest.schemas.framing import framed
 from ingest.tradelog.contract import partition_of
 from tests.gateway.samples import make_isins
+from tests.ingest.schemas.registry_answers import TRADE, VALUES, answering
 from tests.throttle.drivers import MakeDriver
 from throttle.contract.dead_letter import KEPT_BYTES, LETTERS_PER_BATCH
 from throttle.contract.snapshot import Row
@@ -236,6 +239,24 @@ def test_a_job_on_one_partition_is_not_held_up_by_the_others(
     assert [w.prices() for w in driver.windows()] == [{B: "2"}, {B: "3"}]
     ledger = driver.ledger()
     assert (ledger.total.read, ledger.log) == (2, (2,))
+
+
+def test_entries_in_avro_wait_for_their_registry(make_driver: MakeDriver) -> None:
+    """None is refused while it is away; one whose schema it does not have is."""
+    schema = AvroSchema(TRADE)
+    with answering() as answers:
+        answers.away_times = 3
+        answers.status, answers.body = 200, {"schema": TRADE}
+        driver = make_driver(decoder="avro", schema_registry_url=answers.url)
+        for at_ms in (100, 200):
+            values = {**VALUES, "isin": A, "time": START_MS + at_ms}
+            driver.payload(framed(3, schema.write(values)), at_ms=at_ms)
+        driver.payload(b"\0\0", at_ms=300)
+        driver.turn_clock(2_000)
+        [window] = driver.windows()
+    assert window.prices() == {A: "199500.5"}
+    assert window.fields(A)["trades"] == 2
+    assert driver.ledger().total.refused == {"not_decoded": 1}
 
 
 def test_entries_of_any_form_are_read_through_a_decoder(
