@@ -86,6 +86,9 @@ const view = {
   isWatchListOnly: storage.read("watch-list-only") === "yes",
   selection: null,
   standing: null, // a selection as well, that nobody made
+  get opened() {
+    return view.selection ?? view.standing;
+  },
   strangeLink: null, // what the address calls an instrument, if none is called so
   get isSheet() {
     return view.selection !== null && !beside.matches;
@@ -136,9 +139,8 @@ const view = {
   closeMenu: () => choose({ menu: null }),
   chooseChart(interval) {
     storage.write("chart", interval ?? WINDOWS);
-    const { feed } = view.selection ?? view.standing;
-    feed.followDay();
-    feed.choose(interval);
+    view.opened?.feed.followDay();
+    view.opened?.feed.choose(interval);
     view.charts.choose();
     draw();
   },
@@ -202,7 +204,7 @@ const ticks = new TickClient(streamUrl(), {
   },
   onMessage: heard,
   onBarsMissed() {
-    (view.selection ?? view.standing)?.feed.load();
+    view.opened?.feed.load();
     view.charts.load();
   },
   onRejected([{ message }]) {
@@ -230,8 +232,7 @@ function heard(message, tookMs) {
 // All of a frame's items come in a row: they are drawn in the frame they come in.
 function put(item, window) {
   store.put(item, window);
-  const open = view.selection ?? view.standing;
-  if (item.isin === open?.isin) open.put(item, window);
+  if (item.isin === view.opened?.isin) view.opened.put(item, window);
   view.charts.put(item, window);
   if (isPaintDue === "now") return;
   isPaintDue = "now";
@@ -505,7 +506,7 @@ async function keepMovers() {
     const isNews = view.movers === null && movers !== null;
     view.movers = movers;
     if (isNews) {
-      (view.selection ?? view.standing)?.followBars();
+      view.opened?.followBars();
       view.charts.choose();
     }
     paintSoon();

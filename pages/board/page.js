@@ -38,9 +38,8 @@ function sinceText({ columns }, hasDays) {
 // `view` is what board.js knows and can do; there is no other state than that, but for
 // where the table is scrolled to.
 export function Page({ view }) {
-  const { store, watched } = view;
+  const { store, watched, opened: selection } = view;
   const { reference } = store;
-  const selection = view.selection ?? view.standing;
   const isStanding = view.selection === null;
   return html`
     <div class="board" data-instrument=${selection && (view.isSheet ? "sheet" : "beside")}>

@@ -357,7 +357,7 @@ class Row extends Component {
 export function Price({ row }) {
   const { item, change, digits } = row;
   const text = eyeText(item.price, digits);
-  return html`<b class=${`price ${change.kind}`} title=${fullTitle(item.price, text)}>${text}</b>`;
+  return html`<span class=${`price ${change.kind}`} title=${fullTitle(item.price, text)}>${text}</span>`;
 }
 
 // The difference and what it is in per cent; both are read out as one.

@@ -77,7 +77,7 @@ def test_a_row_shows_its_range_and_what_stands_in_its_way(board: Board) -> None:
     """Since the page opened; a limit is marked while the price is there, a halt too."""
     samsung, naver = board.row(SAMSUNG), board.row(NAVER)
     expect(samsung.locator(".range")).to_contain_text("from 200,000 to 201,000")
-    expect(samsung.locator(".spark path")).to_have_attribute("d", "M94.4,20.0L96.0,2.0")
+    expect(samsung.locator(".spark path")).to_have_attribute("d", "M0.0,20.0L96.0,2.0")
     expect(naver.locator(".mark")).to_have_text("limit ▲")
     expect(board.row(HYNIX).locator(".mark")).to_have_text("halted")
     expect(samsung.locator(".mark")).to_have_count(0)
