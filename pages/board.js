@@ -13,11 +13,13 @@ import { toldText } from "./board/alerts/words.js";
 import { getMovers } from "./board/candles/bar_feed.js";
 import { INTERVALS } from "./board/candles/bars.js";
 import { activeList, listsText, parseLists } from "./board/choice/lists.js";
-import { choiceText, layoutFor, orderAmong, parseChoice } from "./board/columns.js";
+import { choiceText, layoutFor, NO_WIDTHS, orderAmong, parseChoice, widest } from "./board/columns.js";
 import { OpenCharts } from "./board/grid/open_charts.js";
+import { AT_ONCE } from "./board/grid/pages.js";
 import { onKeys } from "./board/keys.js";
 import { CONNECTED, Line } from "./board/line.js";
 import { readBursts, readMoves, SHOWN } from "./board/movers/recent.js";
+import { nameOf } from "./board/names.js";
 import { ORDERS, nextOrder } from "./board/order.js";
 import { Page } from "./board/page.js";
 import { Selection } from "./board/selection.js";
@@ -43,8 +45,10 @@ const LEFT_MS = 1_000;
 const MEASURE = "window-update";
 const MAIN = "table[role=grid], #map [role=listbox], #charts";
 
-// Beside the table there is room for an instrument; else it lies over it.
+// Beside the table there is room for an instrument; else it lies over it. On a wide screen the
+// room is always there: until a visitor opens one it shows the first row's, which no address names.
 const beside = matchMedia("(min-width: 72rem)");
+const wide = matchMedia("(min-width: 120rem)");
 
 const shell = createShell({
   page: "board",
@@ -62,9 +66,11 @@ const view = {
   chosenOrder: { column: "turnover", direction: ORDERS.turnover.first },
   columnChoice: parseChoice(storage.read("columns")),
   widthRem: 0, // of the table
+  leaders: new Set(), // the most traded, whose charts are shown where no stock is starred
+  widths: NO_WIDTHS, // of the widest figures that were in view since the visitor's last choice
   get layout() {
-    const { columnChoice: choice } = view;
-    return layoutFor(view.widthRem, store.instruments.size > 0, { hasSums: store.hasSums, choice, priceChars: store.priceChars });
+    const { columnChoice: choice, widths } = view;
+    return layoutFor(view.widthRem, store.instruments.size > 0, { hasSums: store.hasSums, choice, widths });
   },
   get order() {
     return orderAmong(view.layout, view.chosenOrder);
@@ -79,6 +85,10 @@ const view = {
   menu: null, // which is open: "columns", "lists", "alerts"
   isWatchListOnly: storage.read("watch-list-only") === "yes",
   selection: null,
+  standing: null, // a selection as well, that nobody made
+  get opened() {
+    return view.selection ?? view.standing;
+  },
   strangeLink: null, // what the address calls an instrument, if none is called so
   get isSheet() {
     return view.selection !== null && !beside.matches;
@@ -101,6 +111,12 @@ const view = {
   enterMain: () => focusOn(MAIN),
   setOrder: (column) => choose({ chosenOrder: nextOrder(view.order, column) }),
   setWidth: (widthRem) => widthRem !== view.widthRem && choose({ widthRem }),
+  setFigures(shown) {
+    const widths = widest(view.widths, shown);
+    if (widths === view.widths) return;
+    view.widths = widths;
+    draw();
+  },
   toggleWatchListOnly() {
     choose({ isWatchListOnly: !view.isWatchListOnly });
     storage.write("watch-list-only", view.isWatchListOnly ? "yes" : null);
@@ -123,8 +139,8 @@ const view = {
   closeMenu: () => choose({ menu: null }),
   chooseChart(interval) {
     storage.write("chart", interval ?? WINDOWS);
-    view.selection?.feed.followDay();
-    view.selection?.feed.choose(interval);
+    view.opened?.feed.followDay();
+    view.opened?.feed.choose(interval);
     view.charts.choose();
     draw();
   },
@@ -146,7 +162,7 @@ const alerts = (view.alerts = new Alerts({
 
 function signalTold(told) {
   const texts = told.map((alert) => {
-    const text = toldText(alert, store.instruments.get(alert.isin)?.name ?? alert.isin);
+    const text = toldText(alert, nameOf(store.instruments.get(alert.isin), alert.isin));
     return { id: alert.id, isin: alert.isin, text };
   });
   signal(texts, select);
@@ -188,7 +204,7 @@ const ticks = new TickClient(streamUrl(), {
   },
   onMessage: heard,
   onBarsMissed() {
-    view.selection?.feed.load();
+    view.opened?.feed.load();
     view.charts.load();
   },
   onRejected([{ message }]) {
@@ -216,7 +232,7 @@ function heard(message, tookMs) {
 // All of a frame's items come in a row: they are drawn in the frame they come in.
 function put(item, window) {
   store.put(item, window);
-  if (item.isin === view.selection?.isin) view.selection.put(item, window);
+  if (item.isin === view.opened?.isin) view.opened.put(item, window);
   view.charts.put(item, window);
   if (isPaintDue === "now") return;
   isPaintDue = "now";
@@ -243,8 +259,18 @@ function paint(beganMs) {
 
 function question() {
   const { search, order, watched, isWatchListOnly, filters, place } = view;
-  const isList = isWatchListOnly || place.name === "charts";
-  return { search, order, filters, watched: isList ? watched : null };
+  const isCharts = place.name === "charts";
+  if (isCharts && !watched.size) return { order, watched: mostTraded({ search, filters }) };
+  return { search, order, filters, watched: isWatchListOnly || isCharts ? watched : null };
+}
+
+// What charts show without a watch-list. They stay the same until the visitor asks for others.
+function mostTraded(wanted) {
+  if (view.leaders.size < AT_ONCE) {
+    const order = { column: store.hasSums ? "turnover" : "trades", direction: "descending" };
+    view.leaders = new Set(store.select({ ...wanted, order }).slice(0, AT_ONCE).map(({ isin }) => isin));
+  }
+  return view.leaders;
 }
 
 function inOrder(found) {
@@ -255,19 +281,20 @@ function inOrder(found) {
 }
 
 function draw() {
+  keepStanding();
   // In other words it is another page: everything is drawn anew.
   const key = `${language()} ${zone()}`;
   render(h(Page, { key, view }), document.getElementById("board"));
   const { isin } = view.selection ?? {};
   const page = say("tickthrottle: market board");
   const told = alerts.notices.length ? `(${alerts.notices.length}) ` : "";
-  const title = told + (isin === undefined ? page : `${store.instruments.get(isin)?.name ?? isin} · ${page}`);
+  const title = told + (isin === undefined ? page : `${nameOf(store.instruments.get(isin), isin)} · ${page}`);
   if (document.title !== title) document.title = title;
 }
 
 // A visitor's choice is followed at once, whatever was held.
 function choose(changes) {
-  Object.assign(view, changes);
+  Object.assign(view, { widths: NO_WIDTHS, leaders: new Set() }, changes);
   view.rows = store.select(question());
   draw();
 }
@@ -374,12 +401,25 @@ function show(isin) {
   clearTimeout(settling);
   view.strangeLink = null;
   view.selection?.stop();
+  view.selection = selectionOf(isin);
+  draw();
+}
+
+function selectionOf(isin) {
   const windowMs = () => line.windowMs;
   const options = { clock: view.clock, windowMs, onChange: draw, ticks, chart };
-  view.selection = new Selection(isin, options);
+  const selection = new Selection(isin, options);
   const row = store.rows.get(isin);
-  if (row !== undefined) view.selection.put(row.item, row.window);
-  draw();
+  if (row !== undefined) selection.put(row.item, row.window);
+  return selection;
+}
+
+function keepStanding() {
+  const isDue = wide.matches && view.selection === null && (view.standing !== null || view.rows.length > 0);
+  if (isDue === (view.standing !== null)) return;
+  view.standing?.stop();
+  view.standing = isDue ? selectionOf(view.rows[0].isin) : null;
+  view.standing?.start();
 }
 
 function hide() {
@@ -466,7 +506,7 @@ async function keepMovers() {
     const isNews = view.movers === null && movers !== null;
     view.movers = movers;
     if (isNews) {
-      view.selection?.followBars();
+      view.opened?.followBars();
       view.charts.choose();
     }
     paintSoon();
@@ -533,6 +573,7 @@ setInterval(keepNames, NAMES_EVERY_MS);
 setInterval(keepHours, HOURS_EVERY_MS);
 addEventListener("popstate", arrive);
 beside.addEventListener("change", draw);
+wide.addEventListener("change", draw);
 onWords(() => {
   judgeLine();
   draw();

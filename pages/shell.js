@@ -301,7 +301,7 @@ function languageButton() {
 function zoneButton() {
   const [now, next] = zone() === "kst" ? ["kst", "local"] : ["local", "kst"];
   const button = make("button", { type: "button", className: "quiet word", id: "zone" });
-  button.textContent = say(ZONES[now]);
+  button.textContent = now === "kst" ? ZONES.kst : say("button::local");
   const texts = { local: phrase("Times are those of this browser"), kst: phrase("Times are those of Korea (KST)") };
   button.title = say(texts[now]);
   button.addEventListener("click", () => chooseWords("zone", next));

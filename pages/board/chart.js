@@ -6,7 +6,7 @@ import { Component, createRef } from "preact";
 import { phrase, say } from "../language.js";
 import { colour } from "../shell.js";
 import { faded, TimeChart } from "./candles/time_chart.js";
-import { clockText, places, priceText, zoneText } from "./format.js";
+import { clockText, placesNeeded, priceText, zoneText } from "./format.js";
 import { chartPoints, newPoint } from "./history.js";
 import { html } from "./html.js";
 
@@ -59,12 +59,12 @@ export class Chart extends Component {
   fill(before) {
     const { windows } = this.props;
     const newest = newPoint(before, windows);
-    if (newest !== null && places(windows.at(-1).price) <= this.digits) {
+    if (newest !== null && placesNeeded(windows.at(-1).price) <= this.digits) {
       this.drawing.put(priceOf(newest), columnOf(newest));
       return;
     }
     const points = chartPoints(windows);
-    this.digits = windows.reduce((most, { price }) => Math.max(most, places(price)), 0);
+    this.digits = windows.reduce((most, { price }) => Math.max(most, placesNeeded(price)), 0);
     this.drawing.fill(points.map(priceOf), points.map(columnOf), this.digits);
   }
 

@@ -6,20 +6,39 @@ const COLUMNS = {
   star: { label: phrase("Watch") },
   name: { label: phrase("Stock"), order: "name" },
   isin: { label: "ISIN", order: "isin", rem: 10.5 },
-  price: { label: phrase("Price"), order: "price", isNumber: true, rem: 7.5, tallRem: 6, charRem: 0.6, tallCharRem: 0.5 },
-  change: { label: phrase("Change"), order: "change", isNumber: true, rem: 13, tallRem: 5.7, charRem: 0.6, tallCharRem: 0 },
+  price: { label: phrase("Price"), order: "price", isNumber: true, rem: 7.5, tallRem: 6 },
+  change: { label: phrase("Change"), order: "change", isNumber: true, rem: 13, tallRem: 5.7 },
   spark: { label: phrase("Trend"), rem: 7.5, tallRem: 6 },
-  range: { label: phrase("Range"), rem: 9.5, tallRem: 8, charRem: 0.75, tallCharRem: 0.75 },
+  range: { label: phrase("Range"), rem: 9.5, tallRem: 8 },
   turnover: { label: phrase("Turnover"), order: "turnover", isNumber: true, rem: 7, tallRem: 6 },
   volume: { label: phrase("Volume"), order: "volume", isNumber: true, rem: 6.5, tallRem: 5.5 },
   trades: { label: phrase("Trades"), order: "trades", isNumber: true, rem: 8, tallRem: 6.5 },
   time: { label: phrase("Last trade"), order: "time", isNumber: true, rem: 7.8, tallRem: 7 },
 };
 
-// Columns have room for prices of so many characters; `charRem` is what each further one takes.
-// In tall rows a price of more than some is written smaller first.
-const PRICE_CHARS = 10;
-const [TALL_CHARS, TALL_SMALL_CHARS] = [8, 10];
+// How wide the figures in view are, in digits (format.js): of the widest price, difference, per
+// cent, and of both ends of a range.
+export const NO_WIDTHS = { price: 0, difference: 0, ratio: 0, ends: 0 };
+
+// The wider of two in each; the first one itself if nothing is wider.
+export function widest(before, more) {
+  const isWider = Object.keys(more).some((name) => more[name] > before[name]);
+  return isWider ? Object.fromEntries(Object.keys(more).map((name) => [name, Math.max(before[name], more[name])])) : before;
+}
+
+// What a column needs for them, in rem, in the widest of the fonts that pages are read in. In
+// tall rows a wide price is written smaller, and the per cent is below the difference.
+const NEEDED = {
+  price: ({ price }) => 1.6 + 0.66 * price,
+  change: ({ difference, ratio }) => 2.5 + 0.61 * difference + Math.max(4.9, 0.5 + 0.61 * ratio),
+  range: ({ ends }) => 1.8 + 0.44 * ends,
+};
+const TALL_NEEDED = {
+  price: ({ price }) => 1 + 0.57 * price,
+  change: ({ difference, ratio }) => 1 + 0.53 * Math.max(difference, 0.8 + ratio),
+  range: ({ ends }) => 1.2 + 0.44 * ends,
+};
+const TALL_LONG = 7.8;
 
 export const labelOf = (id) => COLUMNS[id].label;
 
@@ -66,17 +85,18 @@ export function moved(order, id, by) {
 }
 
 const layouts = new Map();
+const MOST_LAYOUTS = 100;
 
 // Returns {columns, isTall, isDense, isLong}; the same object for the same layout. `hasSums`:
-// trades say what was traded in the day so far; `priceChars`: how long the longest price is;
-// `isLong`: too long for a tall row, if it is not written smaller.
-export function layoutFor(widthRem, hasNames, { hasSums = false, choice = parseChoice(null), priceChars = 0 } = {}) {
+// trades say what was traded in the day so far; `widths`: of the figures in view; `isLong`: a
+// price is too long for a tall row, if it is not written smaller.
+export function layoutFor(widthRem, hasNames, { hasSums = false, choice = parseChoice(null), widths = NO_WIDTHS } = {}) {
   const isTall = widthRem < TALL_BELOW_REM;
-  const further = Math.max(0, priceChars - (isTall ? TALL_SMALL_CHARS : PRICE_CHARS));
-  const isLong = isTall && priceChars > TALL_CHARS;
+  const isLong = isTall && widths.price > TALL_LONG;
   const remOf = (id) => {
-    const { rem, tallRem = rem, charRem = 0, tallCharRem = charRem } = COLUMNS[id];
-    return isTall ? tallRem + further * tallCharRem : rem + further * charRem;
+    const { rem, tallRem = rem } = COLUMNS[id];
+    const needed = (isTall ? TALL_NEEDED : NEEDED)[id]?.(widths) ?? 0;
+    return Math.max(isTall ? tallRem : rem, needed);
   };
   const shown = new Set(["price", "change"]);
   let leftRem = widthRem - (isTall ? TALL_STAR_REM + TALL_NAME_REM : STAR_REM + NAME_REM);
@@ -91,9 +111,11 @@ export function layoutFor(widthRem, hasNames, { hasSums = false, choice = parseC
   // What an instrument without a name is called by is not left out.
   const first = ["star", hasNames ? "name" : "isin"];
   const ids = [...first, ...choice.order.filter((id) => shown.has(id))];
-  const key = `${ids} ${isTall} ${choice.isDense} ${isLong} ${further}`;
+  const wide = Object.keys(NEEDED).map(remOf);
+  const key = `${ids} ${isTall} ${choice.isDense} ${isLong} ${wide}`;
+  if (layouts.size > MOST_LAYOUTS) layouts.clear();
   if (!layouts.has(key)) {
-    const columns = ids.map((id) => ({ id, ...COLUMNS[id], rem: remOf(id) }));
+    const columns = ids.map((id) => ({ id, ...COLUMNS[id], rem: remOf(id), isFitted: id in NEEDED }));
     layouts.set(key, { columns, isTall, isDense: choice.isDense, isLong });
   }
   return layouts.get(key);

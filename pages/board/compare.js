@@ -35,7 +35,7 @@ export function Compare({ selection, clock, heardMs, isLive }) {
   const { polled, pushed } = selection;
   return html`
     <section class="compare" aria-labelledby="compare-title">
-      <h3 id="compare-title">${say("Polling beside pushing")}</h3>
+      <h3 id="compare-title">${say("Polling and pushing compared")}</h3>
       <p class="soft">
         ${say("How long each has shown a price after a newer trade was made. The past is drawn with what is known now.")}
       </p>
@@ -48,7 +48,7 @@ export function Compare({ selection, clock, heardMs, isLive }) {
           refreshedMs=${polled.refreshedMs === null ? null : nowMs - polled.refreshedMs}
           note=${polled.problem
             ? say("Failed: {problem}", { problem: polled.problem })
-            : say("{polls} requests, {unchanged} unchanged", { polls: polled.polls, unchanged: polled.unchanged })}
+            : say("{count} request, {unchanged} unchanged|{count} requests, {unchanged} unchanged", { count: polled.polls, unchanged: polled.unchanged })}
         />
         <${Side}
           view=${views[1]}
@@ -85,8 +85,8 @@ function Side({ view, item, isFollowed, staleMs, refreshedMs, note }) {
 
 function verdict(staleMs, isFollowed) {
   if (staleMs === null) return "–";
-  if (staleMs > 0) return say("replaced {time} ago", { time: secondsText(staleMs) });
-  return isFollowed ? say("newest known") : say("newer ones not known");
+  if (staleMs > 0) return say("out of date for {time}", { time: secondsText(staleMs) });
+  return isFollowed ? say("up to date") : say("perhaps out of date");
 }
 
 // Staleness over the last minutes: two areas over one scale.

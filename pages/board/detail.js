@@ -11,8 +11,9 @@ import { Compare } from "./compare.js";
 import { Fold } from "./fold.js";
 import { clockText, countText, priceText, zonedText, zoneText } from "./format.js";
 import { html } from "./html.js";
+import { aboutText, langOf, nameOf } from "./names.js";
 import { sessionText, SeriesTable } from "./series_table.js";
-import { Change } from "./table.js";
+import { Change, Price } from "./table.js";
 import { Tabs } from "./tabs.js";
 import { TradesTab } from "./trades_tab.js";
 
@@ -21,16 +22,16 @@ const TABS = { chart: phrase("Chart"), polling: phrase("Polling"), trades: phras
 const TABLE_ROWS = 20;
 
 // Properties: selection, row, alerts, store, clock, heardMs, isLive, isWatched, onStar(isin), onClose(),
-// onChart(interval or null).
-export function Detail({ selection, row, alerts, store, isWatched, onStar, onClose, onChart, ...line }) {
+// onChart(interval or null), isStanding: nobody has opened it, nor can close it.
+export function Detail({ selection, row, alerts, store, isWatched, isStanding, onStar, onClose, onChart, ...line }) {
   const heading = useRef();
   const { isin, windows, history, feed } = selection;
   const instrument = row?.instrument;
-  const name = instrument?.name ?? isin;
+  const name = nameOf(instrument, isin);
   const [tab, setTab] = useState("chart");
   useEffect(() => {
     // A switch in the header has everything drawn anew, and keeps the focus.
-    if (!document.activeElement.closest("#shell")) heading.current.focus({ preventScroll: true });
+    if (!isStanding && !document.activeElement.closest("#shell")) heading.current.focus({ preventScroll: true });
   }, []);
   // Nothing is asked for again and again that nobody looks at.
   useEffect(() => {
@@ -42,9 +43,9 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
     <section class="detail panel" aria-labelledby="detail-title">
       <header>
         <div>
-          <h2 id="detail-title" lang="ko" tabindex="-1" aria-live="polite" ref=${heading}>${name}</h2>
+          <h2 id="detail-title" lang=${langOf(instrument)} tabindex="-1" aria-live="polite" ref=${heading}>${name}</h2>
           <p class="soft">
-            ${[instrument?.code, instrument?.name && isin, instrument?.market, instrument?.sector].filter(Boolean).join(" · ")}${" "}
+            ${aboutText(instrument, name !== isin && isin)}${" "}
             <${CopyLink} key=${isin} isin=${isin} />
           </p>
         </div>
@@ -58,14 +59,14 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
           >
             ${isWatched ? "★" : "☆"}
           </button>
-          <button type="button" class="quiet icon" aria-label=${say("button::Close")} onClick=${onClose}>✕</button>
+          ${!isStanding && html`<button type="button" class="quiet icon" aria-label=${say("button::Close")} onClick=${onClose}>✕</button>`}
         </div>
       </header>
       ${row === undefined
         ? html`<p class="soft note">${say("No trade of this stock has come.")}</p>`
         : html`
         <div class="greys quote">
-          <span class=${`price ${row.change.kind}`}>${priceText(row.item.price)}</span>${" "}
+          <${Price} row=${row} />${" "}
           <span class=${row.change.kind}><${Change} row=${row} /></span>
           <span class="soft size">
             ${say("{size} at {time}", { size: priceText(row.item.size), time: zonedText(row.item.time / 1000) })}

@@ -1,9 +1,11 @@
 // The orders of the board's rows. Pure: a row is what row.js says.
 
+import { nameOf } from "./names.js";
+
 // Column -> what it is sorted by, and which way first. A row without a value is last,
 // whichever way; equals are in the order of ISINs.
 export const ORDERS = {
-  name: { key: (row) => row.instrument?.name ?? row.isin, first: "ascending" },
+  name: { key: (row) => nameOf(row.instrument, row.isin), first: "ascending" },
   isin: { key: (row) => row.isin, first: "ascending" },
   price: { key: (row) => row.price, first: "descending" },
   change: { key: (row) => row.change.ratio, first: "descending" },

@@ -38,8 +38,9 @@ function sinceText({ columns }, hasDays) {
 // `view` is what board.js knows and can do; there is no other state than that, but for
 // where the table is scrolled to.
 export function Page({ view }) {
-  const { store, watched, selection } = view;
+  const { store, watched, opened: selection } = view;
   const { reference } = store;
+  const isStanding = view.selection === null;
   return html`
     <div class="board" data-instrument=${selection && (view.isSheet ? "sheet" : "beside")}>
       <div class="market" inert=${view.isSheet}>
@@ -96,6 +97,8 @@ export function Page({ view }) {
       ${selection &&
       html`
         <${Detail}
+          key=${isStanding}
+          isStanding=${isStanding}
           selection=${selection}
           row=${store.rows.get(selection.isin)}
           clock=${view.clock}
@@ -131,6 +134,7 @@ function TableView({ view, reference }) {
         onSelect=${view.select}
         onTouch=${view.hold}
         onWidth=${view.setWidth}
+        onFigures=${view.setFigures}
       />
       ${rows.length === 0 && html`<p id="empty" class="soft">${emptyText(view)}</p>`}
     </div>
@@ -165,7 +169,8 @@ function askedText({ search, filters, isWatchListOnly, watched, place }) {
 const ChartsView = ({ view }) => html`
   <${ChartGrid}
     rows=${view.areNamesAwaited ? [] : view.rows}
-    list=${view.lists.active}
+    list=${view.watched.size ? listName(view.lists.active) : say("Most traded")}
+    hint=${view.watched.size ? "" : say("Press ☆ in the table to see stocks of your own here.")}
     charts=${view.charts}
     interval=${view.chartInterval()}
     onChart=${view.chooseChart}
@@ -263,7 +268,7 @@ function Tools({ view }) {
         <svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2" stroke-linejoin="round"><path d="M6 16V11a6 6 0 0 1 12 0v5l2 2H4zM10 21h4" /></svg>
       </button>
       <p id="shown" class="soft" aria-live="polite">
-        ${rows.length === store.rows.size ? "" : say("{count} found", { count: rows.length })}
+        ${isCharts || rows.length === store.rows.size ? "" : say("{count} found", { count: rows.length })}
       </p>
     </form>
   `;
@@ -326,7 +331,7 @@ function quietText({ quietMs, sinceMs }, windowMs) {
 function emptyText({ store, problem, isWatchListOnly, search, watched, place }) {
   if (problem !== null) return problem;
   if (!store.rows.size) return say("Waiting for the first window.");
-  const isList = isWatchListOnly || place.name === "charts";
+  const isList = isWatchListOnly || (place.name === "charts" && watched.size);
   if (isList && !watched.size) return say("No stock is starred: press ☆ in a row to watch it.");
   if (isList && !search) return say("No stock of the watch-list has traded yet.");
   return say("Nothing matches.");

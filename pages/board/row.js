@@ -7,7 +7,7 @@
 import { limitOf } from "./day/limits.js";
 import { countsForRange } from "./day/range.js";
 import { Trace } from "./day/trace.js";
-import { changeOf, places } from "./format.js";
+import { changeOf, placesNeeded } from "./format.js";
 import { searchText } from "./search.js";
 
 export class Row {
@@ -20,6 +20,7 @@ export class Row {
     this.trades = 0; // since the page opened
     this.isCorrected = false; // a trade that was shown was taken back with the newest item
     this.price = NaN;
+    this.digits = 0; // how many places its prices have needed, and their differences
     this.high = NaN; // of all trades that the newest item stands for, as `low`; NaN: of none
     this.low = NaN;
     this.change = null; // against the previous close, or else the first price seen (format.js)
@@ -54,11 +55,6 @@ export class Row {
   join(instrument) {
     this._know(instrument);
     this._compare();
-  }
-
-  // How many places its prices and their differences are written with.
-  get digits() {
-    return Math.max(places(this.item.price), places(this._reference));
   }
 
   // With every digit: of the day so far, or else what its newest trade says of it.
@@ -103,6 +99,7 @@ export class Row {
     this._compared = price;
     this._against = reference;
     this.price = Number(price);
+    this.digits = Math.max(this.digits, placesNeeded(price), placesNeeded(reference));
     this.change = changeOf(price, reference);
   }
 }

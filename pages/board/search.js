@@ -19,8 +19,8 @@ const plain = (text) => text.normalize("NFC").toLowerCase();
 
 // What an instrument is found by, made once: lines of text.
 export function searchText(isin, instrument) {
-  const { code, name, market, sector } = instrument ?? {};
-  const text = plain([isin, code, name, market, sector].join("\n"));
+  const { code, name, english_name: english, market, sector } = instrument ?? {};
+  const text = plain([isin, code, name, english, market, sector].join("\n"));
   return `${text}\n${consonants(text)}`;
 }
 

@@ -1,7 +1,6 @@
 // What the board knows: the newest row of every instrument. Pure.
 
 import { isWanted, sectorsOf } from "./choice/filters.js";
-import { priceText } from "./format.js";
 import { comparator } from "./order.js";
 import { Row } from "./row.js";
 import { matches, words } from "./search.js";
@@ -18,7 +17,6 @@ export class Store {
     this.all = []; // the same rows: an array is gone through without making anything
     this.instruments = new Map(); // ISIN -> {code, name, market, sector, prev_close}
     this.sectors = []; // [name, count of instruments], by name
-    this.priceChars = 0; // of the longest price as it is written; never less again
     this.newestMs = 0; // the time of the newest trade, by the exchange's clock
     this.hasDays = false; // whether an item has said the day so far
     this.hasSums = false; // whether it, or else a trade, has said what was traded in its day
@@ -66,7 +64,6 @@ export class Store {
     }
     row.put(item, window);
     this.newestMs = Math.max(this.newestMs, item.time / 1000);
-    this.priceChars = Math.max(this.priceChars, priceText(item.price).length);
     this.hasDays ||= row.day !== undefined;
     this.hasSums ||= row.turnover !== null;
   }

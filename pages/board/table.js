@@ -5,10 +5,11 @@
 import { Component, createRef } from "preact";
 
 import { phrase, say } from "../language.js";
-import { DayCells, Marks } from "./day/cells.js";
-import { clockText, countText, differenceText, KIND_WORDS, momentText, priceText, ratioText, zoneText } from "./format.js";
+import { DayCells, Marks, rangeWidth } from "./day/cells.js";
+import { clockText, countText, differenceText, eyeText, fullTitle, KIND_WORDS, momentText, ratioText, widthOf, zoneText } from "./format.js";
 import { douse, light } from "./flash.js";
 import { html } from "./html.js";
+import { aboutText, langOf, nameOf } from "./names.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
 
 const TITLES = {
@@ -20,13 +21,28 @@ const TITLES = {
   trades: phrase("since this page opened, and how many the newest window's row stands for"),
 };
 
-// How wide the columns are that prices of any length have to fit into (board.css).
-const widths = (columns) =>
-  Object.fromEntries(columns.filter(({ charRem }) => charRem).map(({ id, rem }) => [`--${id}`, `${rem}rem`]));
+// On a low screen the head scrolls away (board.css), and does once the rows are scrolled.
+const low = matchMedia("(max-height: 37.5rem)");
+
+// How wide the columns are that figures of any length have to fit into (board.css).
+const styleOf = (columns) =>
+  Object.fromEntries(columns.filter(({ isFitted }) => isFitted).map(({ id, rem }) => [`--${id}`, `${rem}rem`]));
+
+// How wide the figures of rows are (columns.js), as they are written.
+function widthsOf(rows) {
+  const most = (text) => rows.reduce((width, row) => Math.max(width, text(row)), 0);
+  return {
+    price: most(({ item, digits }) => widthOf(eyeText(item.price, digits))),
+    difference: most(({ change, digits }) => widthOf(differenceText(change, digits))),
+    ratio: most(({ change }) => widthOf(ratioText(change))),
+    ends: most(rangeWidth),
+  };
+}
 
 // Properties: rows, layout (columns.js), hasDays (ranges are of the day), isMixed (not every change is against a close),
 // order, onOrder(column), window (the newest), watched, onStar(isin), selected,
-// onSelect(isin), onTouch() while a visitor is busy in it, onWidth(rem).
+// onSelect(isin), onTouch() while a visitor is busy in it, onWidth(rem), onFigures(widths) of
+// the figures in view.
 export class Table extends Component {
   constructor() {
     super();
@@ -40,11 +56,13 @@ export class Table extends Component {
     this.resized = new ResizeObserver(() => this.measure());
     this.resized.observe(this.scroller.current);
     this.measure();
+    this.props.onFigures(this.widths);
   }
 
   // The row of an instrument that was opened elsewhere comes into view.
   componentDidUpdate(before) {
-    const { rows, selected, layout } = this.props;
+    const { rows, selected, layout, onFigures } = this.props;
+    onFigures(this.widths);
     if (layout.isDense !== before.layout.isDense) this.measure();
     if (selected === undefined || selected === before.selected) return;
     const index = rows.findIndex((row) => row.isin === selected);
@@ -77,6 +95,7 @@ export class Table extends Component {
     this.props.onTouch();
     const before = visibleRange(this.place);
     this.scrollTop = this.scroller.current.scrollTop;
+    if (low.matches) this.scroller.current.scrollIntoView({ block: "nearest" });
     const after = visibleRange(this.place);
     if (after.first !== before.first || after.end !== before.end) this.setState({});
   }
@@ -120,11 +139,13 @@ export class Table extends Component {
     const { first, end } = visibleRange(this.place);
     const { activeIsin, rowHeight } = this.state;
     const { columns, isTall, isDense, isLong } = layout;
-    const active = rows.slice(first, end).some((row) => row.isin === activeIsin);
+    const shown = rows.slice(first, end);
+    this.widths = widthsOf(shown);
+    const active = shown.some((row) => row.isin === activeIsin);
     return html`
       <div
         class=${`scroller ${isTall ? "tall" : ""} ${isDense ? "dense" : ""} ${isLong ? "long" : ""}`}
-        style=${widths(columns)}
+        style=${styleOf(columns)}
         ref=${this.scroller}
         onScroll=${() => this.scrolled()}
       >
@@ -143,7 +164,7 @@ export class Table extends Component {
           <${Head} columns=${columns} hasDays=${hasDays} order=${order} onOrder=${onOrder} />
           <${Space} rows=${first} height=${rowHeight} />
           <tbody id="rows" role="rowgroup" class="greys" onPointerMove=${onTouch}>
-            ${rows.slice(first, end).map(
+            ${shown.map(
               (row, place) => html`
                 <${Row}
                   key=${first + place}
@@ -269,7 +290,7 @@ class Row extends Component {
               class="quiet"
               tabindex="-1"
               aria-pressed=${isWatched}
-              aria-label=${say("Watch {name}", { name: instrument?.name ?? isin })}
+              aria-label=${say("Watch {name}", { name: nameOf(instrument, isin) })}
               onClick=${star}
             >
               ${isWatched ? "★" : "☆"}
@@ -277,24 +298,28 @@ class Row extends Component {
           </td>
         `),
       name: () =>
-        this.kept("name", [isin, instrument, row.limit, row.isCorrected], () => html`
-          <td role="gridcell" key="name" class="name">
-            <span class="title" lang="ko" title=${instrument?.name}>${instrument?.name ?? isin}</span>
-            <span class="under">
-              <${Marks} row=${row} />${[instrument?.code, instrument?.market, instrument?.sector].filter(Boolean).join(" · ")}
-            </span>
-          </td>
-        `),
+        this.kept("name", [isin, instrument, row.limit, row.isCorrected], () => {
+          const about = aboutText(instrument);
+          const name = nameOf(instrument, isin);
+          return html`
+            <td role="gridcell" key="name" class="name">
+              <span class="title" lang=${langOf(instrument)} title=${name}>${name}</span>
+              <span class="under" title=${about}><${Marks} row=${row} />${about}</span>
+            </td>
+          `;
+        }),
       isin: () => html`
         <td role="gridcell" key="isin" class="isin code">
           ${isin} ${columns.every(({ id }) => id !== "name") && html`<${Marks} row=${row} />`}
         </td>
       `,
-      price: () => html`
-        <td role="gridcell" key="price" class=${`price number ${change.kind}`} ref=${this.price}>
-          ${priceText(item.price)}
-        </td>
-      `,
+      price: () => {
+        const text = eyeText(item.price, row.digits);
+        const title = fullTitle(item.price, text);
+        return html`
+          <td role="gridcell" key="price" class=${`price number ${change.kind}`} title=${title} ref=${this.price}>${text}</td>
+        `;
+      },
       change: () => html`
         <td role="gridcell" key="change" class=${`change number ${change.kind}`}>
           <${Change} row=${row} isMixed=${isMixed} />
@@ -328,12 +353,21 @@ class Row extends Component {
   }
 }
 
+// The newest price for the eye, its digits in the title.
+export function Price({ row }) {
+  const { item, change, digits } = row;
+  const text = eyeText(item.price, digits);
+  return html`<span class=${`price ${change.kind}`} title=${fullTitle(item.price, text)}>${text}</span>`;
+}
+
 // The difference and what it is in per cent; both are read out as one.
 export function Change({ row, isMixed = false }) {
   const { change, digits } = row;
+  const text = differenceText(change, digits);
+  const full = differenceText(change, digits, true);
   return html`
     <span class="visually-hidden">${say(KIND_WORDS[change.kind])} </span>
-    <span class="difference">${differenceText(change, digits)}</span>${" "}
+    <span class="difference" title=${full === text ? undefined : full}>${text}</span>${" "}
     <span class="ratio">${ratioText(change)}${isMixed && !row.isAgainstClose ? "*" : ""}</span>
   `;
 }

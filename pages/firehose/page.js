@@ -2,6 +2,7 @@
 
 import { clockText, countText, priceText, zoneText } from "../board/format.js";
 import { html } from "../board/html.js";
+import { langOf, nameOf } from "../board/names.js";
 import { parts, say } from "../language.js";
 import { TokenForm } from "../operations/token_form.js";
 import { bytesText, timesText } from "./figures.js";
@@ -142,7 +143,7 @@ function Line({ trade, instruments }) {
   return html`
     <tr>
       <td class="soft time">${clockText(trade.time / 1_000, { withMilliseconds: true })}</td>
-      <td class="name" lang="ko">${instruments.get(trade.isin)?.name ?? trade.isin}</td>
+      <td class="name" lang=${langOf(instruments.get(trade.isin))}>${nameOf(instruments.get(trade.isin), trade.isin)}</td>
       <td class="number">${priceText(trade.price)}</td>
       <td class="number soft">${priceText(trade.size)}</td>
     </tr>

@@ -4,6 +4,7 @@ import { Component, createRef } from "preact";
 
 import { changeOf, KIND_WORDS, priceText, ratioText } from "../board/format.js";
 import { html } from "../board/html.js";
+import { nameOf } from "../board/names.js";
 import { say } from "../language.js";
 
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
@@ -18,7 +19,7 @@ export function Tiles({ isins, instruments, prices, flashMs }) {
         return html`
           <${Tile}
             key=${isin}
-            name=${instrument?.name ?? isin}
+            name=${nameOf(instrument, isin)}
             price=${price}
             seq=${seq}
             change=${changeOf(price ?? "0", price === null ? null : (instrument?.prev_close ?? null))}

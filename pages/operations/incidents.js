@@ -16,7 +16,7 @@ const WORDS = { warn: phrase("warning"), bad: phrase("trouble") };
 const NUMBER = "number";
 const HEADS = [
   [phrase("What"), ""],
-  [phrase("How bad"), ""],
+  [phrase("Severity"), ""],
   [phrase("Since"), NUMBER],
   [phrase("Until"), NUMBER],
   [phrase("For"), NUMBER],
@@ -71,7 +71,7 @@ export function Incidents({ known, watcher }) {
           </p>
           ${problem && html`<p class="complaint">${problem}</p>`}
           <p class="choice">
-            <button type="submit" id="write-note">${say("Write it down")}</button>
+            <button type="submit" id="write-note">${say("Save note")}</button>
             <button type="button" onClick=${() => dialog.current.close()}>${say("Leave it")}</button>
           </p>
         </form>

@@ -53,7 +53,7 @@ def test_who_asks_for_korean_gets_it_everywhere(board: Board) -> None:
     headers = page.get_by_role("columnheader").all()
     titles = [header.inner_text().strip("↑↓ \n") for header in headers]
     assert " ".join(titles) == (
-        "관심 종목명 현재가 등락률 추이 변동폭 거래대금 거래량 체결 체결시각 현지"
+        "관심 종목명 현재가 등락률 추이 고저 거래대금 거래량 체결 체결시각 현지"
     )
     samsung = board.row(SAMSUNG)
     expect(samsung.locator(".turnover")).to_have_text("17.8억")
@@ -87,7 +87,7 @@ def test_who_asks_for_korean_gets_it_everywhere(board: Board) -> None:
         expect(page.get_by_role("dialog", name=dialog)).to_be_visible()
         assert english_left(page) == []
         page.keyboard.press("Escape")
-    for view, part in (("지도", "#map"), ("차트", "#charts"), ("표", ".scroller")):
+    for view, part in (("히트맵", "#map"), ("차트", "#charts"), ("표", ".scroller")):
         page.get_by_role("button", name=view, exact=True).click()
         expect(page.locator(part)).to_be_visible()
         is_korean(page)
@@ -125,7 +125,7 @@ def test_a_time_says_whose_it_is(board: Board) -> None:
     page.locator("#zone").click()
     expect(time).to_have_text("09:00:02")
     expect(header).to_contain_text("KST")
-    expect(page.locator("#figures .window dt")).to_have_text("구간 KST")
+    expect(page.locator("#figures .window dt")).to_have_text("기준 시각 KST")
     expect(time).to_have_attribute(
         "title", re.compile(r"2026\. 3\. 20\. .*9시 0분 2초")
     )

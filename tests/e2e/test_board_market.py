@@ -77,7 +77,7 @@ def test_a_row_shows_its_range_and_what_stands_in_its_way(board: Board) -> None:
     """Since the page opened; a limit is marked while the price is there, a halt too."""
     samsung, naver = board.row(SAMSUNG), board.row(NAVER)
     expect(samsung.locator(".range")).to_contain_text("from 200,000 to 201,000")
-    expect(samsung.locator(".spark path")).to_have_attribute("d", "M94.4,20.0L96.0,2.0")
+    expect(samsung.locator(".spark path")).to_have_attribute("d", "M0.0,20.0L96.0,2.0")
     expect(naver.locator(".mark")).to_have_text("limit ▲")
     expect(board.row(HYNIX).locator(".mark")).to_have_text("halted")
     expect(samsung.locator(".mark")).to_have_count(0)
@@ -178,7 +178,7 @@ def test_columns_can_be_chosen_and_moved_and_are_kept(board: Board) -> None:
     expect(dialog.get_by_label("Price", exact=True)).to_be_disabled()
     dialog.get_by_role("button", name="Move Change left").focus()
     page.keyboard.press("Enter")
-    dialog.get_by_label("Rows close together").check()
+    dialog.get_by_label("Compact rows").check()
     assert grave_findings(page) == []
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
@@ -192,7 +192,7 @@ def test_columns_can_be_chosen_and_moved_and_are_kept(board: Board) -> None:
     lower = page.locator("#rows tr").first.evaluate("(row) => row.offsetHeight")
     assert lower < height
     page.locator("#columns").click()
-    dialog.get_by_role("button", name="As it was at first").click()
+    dialog.get_by_role("button", name="Reset").click()
     eventually(lambda: columns(board)[:3] == ["Stock", "Price", "Change"])
 
 
@@ -209,7 +209,7 @@ def test_watch_lists_have_names_and_go_out_and_in_as_text(board: Board) -> None:
     name.press("Enter")
     expect(text).to_have_value("")
     text.fill(f"000660\n{SAMSUNG} # one\nwhat")
-    dialog.get_by_role("button", name="Take these stocks").click()
+    dialog.get_by_role("button", name="Apply").click()
     status = dialog.get_by_role("status")
     expect(status).to_have_text("The list has 2 stocks now. Not known: what.")
     name.fill("반도체")

@@ -159,9 +159,9 @@ def test_an_instrument_has_a_chart_and_polling_beside_pushing(board: Board) -> N
     expect(page.locator(".side.polled .price")).to_have_text("203,000")
     assert len(polls) == 1
     board.publish(**{SAMSUNG: "204000"})
-    expect(page.locator(".side.polled .verdict")).to_contain_text("replaced")
+    expect(page.locator(".side.polled .verdict")).to_contain_text("out of date")
     expect(page.locator(".side.pushed .price")).to_have_text("204,000")
-    expect(page.locator(".side.pushed .verdict")).to_have_text("newest known")
+    expect(page.locator(".side.pushed .verdict")).to_have_text("up to date")
     assert grave_findings(page) == []
     page.keyboard.press("Escape")
     expect(page.locator(".detail")).to_have_count(0)

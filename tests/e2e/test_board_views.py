@@ -378,7 +378,17 @@ def test_charts_of_a_watch_list_are_live_and_freed(
     page.locator("#lists").click()
     page.locator("#list").select_option("None")
     page.keyboard.press("Escape")
-    expect(page.locator("#charts")).to_contain_text("No stock is starred")
+    # Where none is starred they are those of the most traded, and hold still.
+    expect(page.locator("#charts h2")).to_have_text("Most traded")
+    expect(cells).to_have_count(9)
+    for isin in (SAMSUNG, HYNIX, NAVER):
+        expect(page.locator(f"#charts [data-isin={isin}]")).to_be_visible()
+    most = [cell.get_attribute("data-isin") for cell in cells.all()]
+    left = next(isin for isin in OTHERS if isin not in most)
+    publish_trade(board, 1_300, left, "1001", value=900_000_000)
+    publish_trade(board, 1_301, SAMSUNG, "203000", value=800_000_000)
+    expect(samsung).to_contain_text("203,000")
+    assert [cell.get_attribute("data-isin") for cell in cells.all()] == most
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

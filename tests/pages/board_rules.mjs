@@ -18,22 +18,24 @@ import {
   withoutActive,
 } from "./static/board/choice/lists.js";
 import { amountText, barOfDay, barText, candleOf, digitsOf, kindOf } from "./static/board/candles/bars.js";
-import { choiceText, layoutFor, moved, orderAmong, parseChoice } from "./static/board/columns.js";
+import { choiceText, layoutFor, moved, orderAmong, parseChoice, widest } from "./static/board/columns.js";
 import { glance, shortText } from "./static/board/day/breadth.js";
 import { dailyLimits, limitOf } from "./static/board/day/limits.js";
 import { placeIn, rangeOf } from "./static/board/day/range.js";
 import { sparkPath, Trace } from "./static/board/day/trace.js";
-import { changeOf, differenceText, priceText, ratioText } from "./static/board/format.js";
+import { changeOf, differenceText, eyeText, fullTitle, priceText, ratioText, widthOf } from "./static/board/format.js";
 import { judge, silenceMs } from "./static/board/freshness.js";
 import { chartPoints, merged, newPoint, withLog } from "./static/board/history.js";
 import { Line } from "./static/board/line.js";
 import { readBursts, readMoves, recent } from "./static/board/movers/recent.js";
+import { langOf, nameOf } from "./static/board/names.js";
 import { comparator, nextOrder } from "./static/board/order.js";
 import { consonants, matches, searchText, words } from "./static/board/search.js";
 import { madeMs, Staleness, summary } from "./static/board/staleness.js";
 import { Store } from "./static/board/store.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./static/board/virtual.js";
 import { parseWatchList, toggled, watchListText } from "./static/board/watchlist.js";
+import { setLanguage } from "./static/language.js";
 import { isOlder, isOlderBar, readMessage } from "./static/tick.js";
 
 const SAMSUNG = "KR7005930003";
@@ -149,19 +151,54 @@ test("columns that have no room are left out, the instrument never", () => {
   assert.equal(layoutFor(60, true), layoutFor(61, true));
 });
 
-test("columns are wide enough for the longest price, and others make room for it", () => {
-  const wide = layoutFor(80, true, { priceChars: 16 });
+test("columns are wide enough for the figures in view, and others make room for them", () => {
+  const widths = { price: 14.2, difference: 11, ratio: 7, ends: 26 };
+  const wide = layoutFor(80, true, { widths });
   const remOf = (layout, id) => layout.columns.find((column) => column.id === id)?.rem;
-  const usual = layoutFor(80, true, { priceChars: 10 });
+  const usual = layoutFor(80, true, { widths: { price: 6.55, difference: 7.55, ratio: 6.55, ends: 13 } });
   assert.equal(usual, layoutFor(80, true));
-  assert.deepEqual(["price", "change"].map((id) => [remOf(usual, id), remOf(wide, id).toFixed(1)]), [[7.5, "11.1"], [13, "16.6"]]);
+  assert.deepEqual(["price", "change"].map((id) => [remOf(usual, id), remOf(wide, id).toFixed(1)]), [[7.5, "11.0"], [13, "14.1"]]);
   assert.deepEqual([remOf(usual, "time"), remOf(wide, "time"), wide.isLong, usual.isLong], [7.8, undefined, false, false]);
-  const tall = [8, 9, 16].map((priceChars) => layoutFor(24, true, { priceChars }));
-  assert.deepEqual(tall.map((layout) => [remOf(layout, "price").toFixed(1), remOf(layout, "change"), layout.isLong]), [["6.0", 5.7, false], ["6.0", 5.7, true], ["9.0", 5.7, true]]);
+  const tall = [7, 8, 14].map((price) => layoutFor(24, true, { widths: { ...widths, price } }));
+  assert.deepEqual(tall.map((layout) => [remOf(layout, "price").toFixed(1), remOf(layout, "change").toFixed(1), layout.isLong]), [["6.0", "6.8", false], ["6.0", "6.8", true], ["9.0", "6.8", true]]);
+  assert.equal(widest(widths, { ...widths, price: 3 }), widths);
+  assert.deepEqual(widest(widths, { price: 15, difference: 1, ratio: 1, ends: 1 }), { ...widths, price: 15 });
+});
+
+test("a price for the eye is without zeros that say nothing", () => {
+  assert.equal(eyeText("97123.45000000"), "97,123.45");
+  assert.equal(eyeText("2500.00000000"), "2,500.00");
+  assert.equal(eyeText("12.50"), "12.50");
+  assert.equal(eyeText("0.00000846"), "0.0₅846");
+  assert.equal(eyeText("0.0008"), "0.0008");
+  assert.equal(eyeText("0.0000000000001"), "0.0₁₂1");
+  assert.equal(eyeText("0"), "0");
+  assert.equal(eyeText("97123.45000000", 4), "97,123.4500");
+  assert.equal(eyeText("1234.123456789012345678"), "1,234.123456789…");
+  assert.equal(eyeText("1234567890123456789.5"), "1,234,567,890,123,456,789…");
+  assert.equal(fullTitle("12.5", eyeText("12.5")), undefined);
+  assert.equal(fullTitle("1.5000", "1.50"), "1.5000");
+  assert.deepEqual(["1,234.5", "▲ 7"].map(widthOf), [6.1, 3]);
+  const rise = (price, close, digits, isFull) => differenceText(changeOf(price, close), digits, isFull);
+  assert.equal(rise("97123.45678901", "95123.12345678", 8), "▲ 2,000.33");
+  assert.equal(rise("97123.45678901", "95123.12345678", 8, true), "▲ 2,000.33333223");
+  assert.equal(rise("1234567891.10", "1204567000.00", 2), "▲ 30,000,891");
+  assert.equal(rise("0.00000850", "0.00000812", 8), "▲ 0.0₆38");
+  assert.equal(rise("5.00000000", "5", 8), "0.00");
   const store = new Store();
-  store.put(item("A", "1234567890.12", 1), null);
-  store.put(item("B", "1", 1), null);
-  assert.equal(store.priceChars, 16);
+  store.put(item("A", "1.23450000", 1), null);
+  store.put(item("A", "1.25000000", 2), 2_000);
+  assert.equal(eyeText(store.all[0].item.price, store.all[0].digits), "1.2500");
+});
+
+test("an instrument has its English name in English, where the table has one", () => {
+  const named = { name: "삼성전자", english_name: "Samsung Electronics" };
+  assert.deepEqual([nameOf(named, "A"), langOf(named)], ["Samsung Electronics", "en"]);
+  assert.deepEqual([nameOf({ name: "삼성전자" }, "A"), langOf(null), nameOf(null, "A")], ["삼성전자", "ko", "A"]);
+  setLanguage("ko");
+  assert.equal(nameOf(named, "A"), "삼성전자");
+  setLanguage("en");
+  assert.ok(matches(searchText("A", named), words("samsung")));
 });
 
 test("rows are in an order whose column is there", () => {
@@ -216,7 +253,7 @@ test("what was seen of a price is its range and its newest sixty windows", () =>
   trace.add(NaN);
   trace.add(200);
   assert.equal(placeIn(trace, 150), 0.5);
-  assert.equal(sparkPath(trace), "M94.4,20.0L96.0,2.0");
+  assert.equal(sparkPath(trace), "M0.0,20.0L96.0,2.0");
   for (let i = 0; i < 100; i += 1) trace.add(150);
   assert.equal(trace.prices.length, 60);
   assert.equal(sparkPath(trace).split("L")[0], "M0.0,11.0");
@@ -228,7 +265,7 @@ test("what was touched within a window widens range and line; late trades, the r
   trace.add(100);
   trace.add(100, 200, 100);
   assert.deepEqual([trace.low, trace.high], [100, 200]);
-  assert.equal(sparkPath(trace), "M94.4,20.0L96.0,2.0L96.0,20.0L96.0,20.0");
+  assert.equal(sparkPath(trace), "M0.0,20.0L96.0,2.0L96.0,20.0L96.0,20.0");
   trace.widen(300, 50);
   assert.deepEqual([trace.low, trace.high, trace.prices.length], [50, 300, 2]);
   const store = new Store();
@@ -248,7 +285,7 @@ test("a price that does not count for the range moves the line, and widens no ra
   const [row] = store.all;
   assert.deepEqual([row.trace.low, row.trace.high, placeIn(row.trace, 8)], [Infinity, -Infinity, null]);
   assert.deepEqual([row.price, row.trades, row.trace.prices], [8, 3, [9, 8]]);
-  assert.equal(sparkPath(row.trace), "M94.4,2.0L96.0,20.0");
+  assert.equal(sparkPath(row.trace), "M0.0,2.0L96.0,20.0");
   store.put(item("A", "9", 3, { trades: 2, volume: "5", value: "40", high: "4", low: "2" }), 6_000);
   assert.deepEqual([row.trace.low, row.trace.high, placeIn(row.trace, 9)], [2, 4, 1]);
 });

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 
 import { say } from "../../language.js";
 import { html } from "../html.js";
+import { nameOf } from "../names.js";
 import { AlertForm } from "./form.js";
 import { stateText, waitsText } from "./words.js";
 
@@ -15,7 +16,7 @@ export function AlertList({ alerts, shown, store, withNames }) {
   return html`
     <ul class="alert-list">
       ${shown.map((alert) => {
-        const name = store.instruments.get(alert.isin)?.name ?? alert.isin;
+        const name = nameOf(store.instruments.get(alert.isin), alert.isin);
         const text = `${name}: ${waitsText(alert)}`;
         return html`
           <li key=${alert.id} class=${alert.isDone ? "done" : ""}>

@@ -7,6 +7,7 @@ import { say } from "../../language.js";
 import { Dialog } from "../choice/dialog.js";
 import { zonedText } from "../format.js";
 import { html } from "../html.js";
+import { nameOf } from "../names.js";
 import { AlertForm } from "./form.js";
 import { AlertList, hasClose } from "./list.js";
 import { areNotificationsOn, isSoundOn, setNotifications, setSound } from "./signals.js";
@@ -70,7 +71,7 @@ export function Notices({ alerts, store, onSelect }) {
         (notice) => html`
           <div key=${notice.id} class="panel notice">
             <button type="button" class="quiet text" onClick=${() => open(notice)}>
-              ${toldText(notice.alert, store.instruments.get(notice.alert.isin)?.name ?? notice.alert.isin)}${" "}
+              ${toldText(notice.alert, nameOf(store.instruments.get(notice.alert.isin), notice.alert.isin))}${" "}
               <span class="soft">${zonedText(notice.alert.toldMs)}</span>
             </button>
             <button type="button" class="quiet icon" aria-label=${say("Dismiss")} onClick=${() => alerts.dismiss(notice.id)}>✕</button>

@@ -4,7 +4,7 @@
 import { language, phrase, say } from "../../language.js";
 import { isOlderBar } from "../../tick.js";
 import { shortText } from "../day/breadth.js";
-import { clockText, dateText, places, priceText } from "../format.js";
+import { clockText, dateText, eyeText, places, placesNeeded, priceText } from "../format.js";
 
 export const INTERVALS = {
   "1m": phrase("1 m"),
@@ -43,8 +43,9 @@ export function barOfDay({ price, day }) {
   return { start, end: start + DAY_MS, open, high, low, close: price, volume, value, vwap };
 }
 
-// A price or a sum; a dash where there is none.
-export const amountText = (amount) => (amount === null ? "–" : priceText(amount));
+// A price or a sum; a dash where there is none. For the eye, or with every digit.
+export const amountText = (amount) => (amount === null ? "–" : eyeText(amount));
+export const fullText = (amount) => (amount === null ? "–" : priceText(amount));
 
 export const kindOf = ({ open, close }) => {
   const rise = Number(close) - Number(open);
@@ -52,7 +53,7 @@ export const kindOf = ({ open, close }) => {
 };
 
 export const digitsOf = (bars) =>
-  bars.reduce((most, { open, high, low, close }) => Math.max(most, ...[open, high, low, close].map(places)), 0);
+  bars.reduce((most, { open, high, low, close }) => Math.max(most, ...[open, high, low, close].map(placesNeeded)), 0);
 
 // A day has the date on which most of it lies; anything shorter, a time of day.
 export function spanText({ start, end }, interval) {
@@ -73,7 +74,7 @@ export function sumText(sum) {
 
 // What a bar says, in words: for who cannot see it.
 export function barText(bar, interval) {
-  const text = (field) => amountText(bar[field]);
+  const text = (field) => fullText(bar[field]);
   const parts = [
     spanText(bar, interval),
     say("open {open}, high {high}, low {low}, close {close}", {

@@ -8,7 +8,7 @@ import { parts, say } from "../../language.js";
 import { colour } from "../../shell.js";
 import { clockText, zoneText } from "../format.js";
 import { html } from "../html.js";
-import { amountText, barAfter, barText, candleOf, digitsOf, kindOf, spanText } from "./bars.js";
+import { amountText, barAfter, barText, candleOf, digitsOf, fullText, kindOf, spanText } from "./bars.js";
 import { faded, TimeChart } from "./time_chart.js";
 
 // Properties: name, bars (bars.js; a new array for each change), interval, prevClose
@@ -80,7 +80,6 @@ export class CandleChart extends Component {
       lineWidth: 1,
       lineStyle: LineStyle.Dashed,
       axisLabelVisible: true,
-      title: this.props.isSmall ? "" : say("prev. close"),
     });
   }
 
@@ -120,7 +119,7 @@ export class CandleChart extends Component {
     const bar = bars[place];
     return html`
       <figure class="chart">
-        ${!isSmall && html`<${Legend} bar=${bar} interval=${interval} />`}
+        ${!isSmall && html`<${Legend} bar=${bar} interval=${interval} prevClose=${prevClose} />`}
         <div
           class="canvas candles"
           role="slider"
@@ -152,7 +151,7 @@ export class CandleChart extends Component {
 }
 
 // The figures of the bar that is looked at.
-function Legend({ bar, interval }) {
+function Legend({ bar, interval, prevClose }) {
   if (bar === undefined) return html`<p class="legend soft">${say("No bar yet.")}</p>`;
   const kind = kindOf(bar);
   const figures = [
@@ -166,9 +165,10 @@ function Legend({ bar, interval }) {
       <span class="soft">${spanText(bar, interval)}</span>
       ${figures.map(
         ([label, price]) =>
-          html`<span key=${label}><span class="soft">${label}</span> <b class=${kind}>${amountText(price)}</b></span>`,
+          html`<span key=${label}><span class="soft">${label}</span> <b class=${kind} title=${fullText(price)}>${amountText(price)}</b></span>`,
       )}
       <span><span class="soft">${say("Vol")}</span> <b>${amountText(bar.volume)}</b></span>
+      ${Number(prevClose) > 0 && html`<span><span class="soft">┄ ${say("prev. close")}</span> <b title=${fullText(prevClose)}>${amountText(prevClose)}</b></span>`}
       ${!bar.closed && html`<span class="soft">${say("bar::open")}</span>`}
       ${bar.revision > 0 && html`<span class="soft">${say("amended {count}×", { count: bar.revision })}</span>`}
     </p>

@@ -3,9 +3,9 @@
 import { say } from "../../language.js";
 import { Chart } from "../chart.js";
 import { Fold } from "../fold.js";
-import { places, priceText, zoneText } from "../format.js";
+import { eyeText, places, zoneText } from "../format.js";
 import { html } from "../html.js";
-import { amountText, barText, INTERVALS, spanText, sumText } from "./bars.js";
+import { amountText, barText, fullText, INTERVALS, spanText, sumText } from "./bars.js";
 import { CandleChart } from "./candle_chart.js";
 
 const TABLE_ROWS = 20;
@@ -100,25 +100,25 @@ function Bars({ bars, interval, name }) {
 
 // For the eye: a digit more than prices have says on which side of them it is.
 const vwapText = ({ vwap, close }) =>
-  priceText(Number(vwap).toFixed(Math.min(places(vwap), places(close) + 1)));
+  eyeText(Number(vwap).toFixed(Math.min(places(vwap), places(close) + 1)));
 
 // Until the first trade of a new day the newest is the last one: then its date is told.
 export function Day({ day, nowMs }) {
   if (day === null) return null;
   const figures = [
-    [say("price::Open"), amountText(day.open)],
-    [say("High"), amountText(day.high)],
-    [say("Low"), amountText(day.low)],
-    [say("Volume"), amountText(day.volume)],
-    [say("Value"), sumText(day.value)],
-    [say("VWAP"), day.vwap === null ? "–" : vwapText(day)],
+    [say("price::Open"), amountText(day.open), day.open],
+    [say("High"), amountText(day.high), day.high],
+    [say("Low"), amountText(day.low), day.low],
+    [say("Volume"), amountText(day.volume), day.volume],
+    [say("Value"), sumText(day.value), day.value],
+    [say("VWAP"), day.vwap === null ? "–" : vwapText(day), day.vwap],
   ];
   const isOver = nowMs >= day.end;
   return html`
     <dl class="day greys" aria-label=${isOver ? say("Day of {date}", { date: spanText(day, "1d") }) : say("Day")}>
       ${isOver && html`<div><dt>${say("Day")}</dt><dd>${spanText(day, "1d")}</dd></div>`}
       ${figures.map(
-        ([title, text]) => html`<div key=${title}><dt>${title}</dt><dd>${text}</dd></div>`,
+        ([title, text, amount]) => html`<div key=${title}><dt>${title}</dt><dd title=${fullText(amount)}>${text}</dd></div>`,
       )}
     </dl>
   `;

@@ -4,8 +4,11 @@
 import { createChart, HistogramSeries } from "lightweight-charts";
 
 import { colour, onColours } from "../../shell.js";
-import { priceText } from "../format.js";
+import { eyeText } from "../format.js";
 import { drawnFrom } from "./points.js";
+
+const NEWEST_TIME_PX = 60; // how wide the time below the newest point may be
+const FEWEST = 24; // points that a chart has room for: fewer begin at its left
 
 export class TimeChart {
   // `series` is the kind of the prices' series, with its `seriesOptions`; `timeText(time)`
@@ -18,8 +21,8 @@ export class TimeChart {
       // below says the same.
       layout: { attributionLogo: false, background: { color: "transparent" }, fontSize: 11 },
       grid: { vertLines: { visible: false } },
-      rightPriceScale: { borderVisible: false, scaleMargins: { top: 0.08, bottom: 0.26 } },
-      timeScale: { borderVisible: false, tickMarkFormatter: tickText, rightOffset: 2, ...timeScale },
+      rightPriceScale: { borderVisible: false, entireTextOnly: true, scaleMargins: { top: 0.08, bottom: 0.26 } },
+      timeScale: { borderVisible: false, tickMarkFormatter: tickText, rightOffsetPixels: NEWEST_TIME_PX / 2, ...timeScale },
       localization: { timeFormatter: timeText },
       handleScale: { mouseWheel: false },
       handleScroll: { mouseWheel: false, vertTouchDrag: false },
@@ -56,11 +59,20 @@ export class TimeChart {
   fill(prices, columns, digits) {
     if (digits !== this._digits) {
       this._digits = digits;
-      const formatter = (price) => priceText(price.toFixed(digits));
+      const formatter = (price) => eyeText(price.toFixed(digits));
       this.prices.applyOptions({ priceFormat: { type: "custom", minMove: 10 ** -digits, formatter } });
     }
     this._fill(this.prices, prices);
     this._fill(this.columns, columns);
+    this._place(prices.length);
+  }
+
+  // Few points are as wide as points are elsewhere, and leave room for those to come.
+  _place(count) {
+    const scale = this.chart.timeScale();
+    if (count < FEWEST) scale.setVisibleLogicalRange({ from: -3, to: FEWEST });
+    else if (this._isPlaced) scale.resetTimeScale();
+    this._isPlaced = count < FEWEST;
   }
 
   // Draw the newest point of each, where all points before it are drawn and no price has
@@ -72,6 +84,7 @@ export class TimeChart {
       drawn.push(point);
       series.update(point);
     }
+    this._place(this._drawn.get(this.prices).length);
   }
 
   // Of a window only the end is new, mostly: the rest stays as it is drawn.

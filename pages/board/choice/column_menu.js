@@ -59,11 +59,11 @@ export function ColumnMenu({ choice, layout, hasSums, onChoice, onClose }) {
       </ul>
       <label>
         <input type="checkbox" checked=${isDense} onChange=${() => onChoice({ ...choice, isDense: !isDense })} />
-        ${say("Rows close together")}
+        ${say("Compact rows")}
       </label>
       <footer>
         <button type="button" disabled=${choiceText(choice) === choiceText(parseChoice(null))} onClick=${() => onChoice(parseChoice(null))}>
-          ${say("As it was at first")}
+          ${say("Reset")}
         </button>
       </footer>
     <//>

@@ -61,7 +61,7 @@ export function ListMenu({ lists, instruments, isinOf, onLists, onClose }) {
           ${say("New list")}
           <input id="list-name" type="text" maxlength="40" autocomplete="off" value=${name} onInput=${(event) => setName(event.target.value)} />
         </label>
-        <button type="submit">${say("Make")}</button>
+        <button type="submit">${say("Create")}</button>
       </form>
       <label>
         ${say("Stocks, by ISIN or code")}
@@ -74,7 +74,7 @@ export function ListMenu({ lists, instruments, isinOf, onLists, onClose }) {
         ></textarea>
       </label>
       <footer>
-        <button type="button" disabled=${text === null} onClick=${take}>${say("Take these stocks")}</button>
+        <button type="button" disabled=${text === null} onClick=${take}>${say("Apply")}</button>
         <button type="button" onClick=${copy}>${say("Copy")}</button>
         <span role="status">${answer}</span>
       </footer>

@@ -1,7 +1,7 @@
 // The cells of the table that say how an instrument's day goes.
 
 import { phrase, say } from "../../language.js";
-import { places, priceText } from "../format.js";
+import { eyeText, placesNeeded, priceText, widthOf } from "../format.js";
 import { html } from "../html.js";
 import { shortText } from "./breadth.js";
 import { placeIn, rangeOf } from "./range.js";
@@ -41,14 +41,27 @@ export const DayCells = (row) => ({
 
 const exactly = (sum, text) => (sum === null ? undefined : priceText(text));
 
+// The lowest and highest price of a row as they are written, with every digit.
+function bounds({ day, digits }, { low, high }) {
+  const most = Math.max(digits, placesNeeded(day?.low), placesNeeded(day?.high));
+  return [low, high].map((bound) => bound.toFixed(most));
+}
+
+// How wide what stands below a range is.
+export function rangeWidth(row) {
+  const range = rangeOf(row);
+  if (!(range.high > range.low)) return 0;
+  return bounds(row, range).reduce((sum, bound) => sum + widthOf(eyeText(bound)), 0);
+}
+
 // The day's where it is known, else what the page has seen.
 function Range({ row }) {
   const { day, price } = row;
   const range = rangeOf(row);
   const place = placeIn(range, price);
   if (place === null) return html`<span class="soft">–</span>`;
-  const digits = Math.max(row.digits, places(day?.low), places(day?.high));
-  const [low, high] = [range.low, range.high].map((bound) => priceText(bound.toFixed(digits)));
+  const ends = bounds(row, range);
+  const [low, high] = ends.map(priceText);
   const text = say(day === undefined ? SEEN : OF_DAY, { low, high });
   return html`
     <span class="visually-hidden">${text}</span>
@@ -57,6 +70,6 @@ function Range({ row }) {
       <rect class="rail" y="2" width="100" height="2" />
       <rect class="place" x=${(place * 96).toFixed(1)} width="4" height="6" />
     </svg>
-    <span class="ends" aria-hidden="true"><span>${low}</span><span>${high}</span></span>
+    <span class="ends" aria-hidden="true" title=${text}>${ends.map((end) => html`<span>${eyeText(end)}</span>`)}</span>
   `;
 }

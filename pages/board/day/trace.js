@@ -35,16 +35,14 @@ export class Trace {
 }
 
 // A line through the prices as an SVG path in a box of 96 by 22; "" for less than two. It
-// goes up and down to what was touched within a window. Fewer windows than are kept begin
-// at the right, where the newest is.
+// goes up and down to what was touched within a window.
 export function sparkPath({ prices, highs, lows }) {
   if (prices.length < 2) return "";
   const low = Math.min(...lows);
   const span = Math.max(...highs) - low;
-  const step = WIDTH / (KEPT - 1);
-  const from = WIDTH - step * (prices.length - 1);
+  const step = WIDTH / (prices.length - 1);
   const points = prices.flatMap((price, place) => {
-    const x = (from + step * place).toFixed(1);
+    const x = (step * place).toFixed(1);
     const reached = highs[place] === lows[place] ? [price] : [highs[place], lows[place], price];
     return reached.map((each) => {
       const y = span ? HEIGHT - 2 - ((HEIGHT - 4) * (each - low)) / span : HEIGHT / 2;

@@ -1,4 +1,4 @@
-// Charts of the active watch-list beside each other, nine at most. A chart is loaded when
+// Charts of the active watch-list, or of what is most traded, beside each other, nine at most. A chart is loaded when
 // it comes into view, and freed when it is no longer shown.
 
 import { Component, createRef } from "preact";
@@ -8,25 +8,25 @@ import { say } from "../../language.js";
 import { CandleChart } from "../candles/candle_chart.js";
 import { Intervals } from "../candles/instrument_chart.js";
 import { Chart } from "../chart.js";
-import { listName } from "../choice/lists.js";
-import { priceText } from "../format.js";
 import { html } from "../html.js";
-import { Change } from "../table.js";
+import { langOf, nameOf } from "../names.js";
+import { Change, Price } from "../table.js";
 import { AT_ONCE, pageOf } from "./pages.js";
 
 const NEAR = "200px"; // how far out of view a chart is loaded already
 
-// Properties: rows (of the watch-list), list (its name), charts (open_charts.js), interval
+// Properties: rows (of the list), list (what it is called), hint beside that, charts (open_charts.js), interval
 // (of the bars, null for windows), onChart(interval or null), selected, onSelect(isin),
 // emptyText.
-export function ChartGrid({ rows, list, charts, interval, onChart, selected, onSelect, emptyText }) {
+export function ChartGrid({ rows, list, hint, charts, interval, onChart, selected, onSelect, emptyText }) {
   const [wanted, setWanted] = useState(0);
   const { rows: shown, page, first, count } = pageOf(rows, wanted);
   const isWhole = count <= AT_ONCE;
   return html`
-    <section id="charts" tabindex="-1" aria-label=${say("Charts of {list}", { list: listName(list) })}>
+    <section id="charts" tabindex="-1" aria-label=${say("Charts of {list}", { list })}>
       <div class="crumbs">
-        <h2>${listName(list)}</h2>
+        <h2>${list}</h2>
+        <span class="soft">${hint}</span>
         ${!isWhole &&
         html`
           <span class="pages">
@@ -86,14 +86,14 @@ class Cell extends Component {
   }
 
   render({ row, isSelected, onSelect }, { chart }) {
-    const { isin, item, instrument, change } = row;
-    const name = instrument?.name ?? isin;
+    const { isin, instrument, change } = row;
+    const name = nameOf(instrument, isin);
     return html`
       <article class="cell panel" data-isin=${isin} data-selected=${isSelected} ref=${this.frame}>
         <header>
-          <h3><button type="button" class="quiet" lang="ko" title=${name} onClick=${() => onSelect(isin)}>${name}</button></h3>
+          <h3><button type="button" class="quiet" lang=${langOf(instrument)} title=${name} onClick=${() => onSelect(isin)}>${name}</button></h3>
           <span class="greys quote">
-            <b class=${change.kind}>${priceText(item.price)}</b>${" "}
+            <${Price} row=${row} />${" "}
             <span class=${change.kind}><${Change} row=${row} /></span>
           </span>
         </header>

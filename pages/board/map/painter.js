@@ -2,6 +2,7 @@
 // before: their places stay (layout.js), and a colour is one of a few (palette.js).
 
 import { ratioText } from "../format.js";
+import { nameOf } from "../names.js";
 import { groupName } from "./groups.js";
 import { HEAD } from "./layout.js";
 import { stepOf } from "./palette.js";
@@ -43,7 +44,7 @@ export class MapPainter {
     layout.tiles.forEach((tile, place) => {
       const row = rowOf(tile.isin);
       const step = row === undefined ? 0 : stepOf(row.change);
-      const name = row?.instrument?.name ?? row?.instrument?.code ?? tile.isin;
+      const name = nameOf(row?.instrument, row?.instrument?.code ?? tile.isin);
       const isNamed = name === this._names[place];
       if (!isNamed) {
         this._names[place] = name;

@@ -3,9 +3,10 @@
 
 import { say } from "../../language.js";
 import { shortText } from "../day/breadth.js";
-import { countText, priceText } from "../format.js";
+import { countText, eyeText, priceText } from "../format.js";
 import { Fold } from "../fold.js";
 import { html } from "../html.js";
+import { langOf, nameOf } from "../names.js";
 import { Change } from "../table.js";
 import { groupName, sizeOf, summary } from "./groups.js";
 
@@ -78,9 +79,9 @@ function Instruments({ rows, hasSums, onSelect }) {
             (row) => html`
               <tr key=${row.isin}>
                 <th scope="row">
-                  <button type="button" class="quiet" lang="ko" onClick=${() => onSelect(row.isin)}>${row.instrument?.name ?? row.isin}</button>
+                  <button type="button" class="quiet" lang=${langOf(row.instrument)} onClick=${() => onSelect(row.isin)}>${nameOf(row.instrument, row.isin)}</button>
                 </th>
-                <td class=${`number ${row.change.kind}`}>${priceText(row.item.price)}</td>
+                <td class=${`number ${row.change.kind}`} title=${priceText(row.item.price)}>${eyeText(row.item.price, row.digits)}</td>
                 <td class=${`number ${row.change.kind}`}><${Change} row=${row} /></td>
                 <td class="number">${shortText(size(row))}</td>
               </tr>

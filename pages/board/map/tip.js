@@ -2,8 +2,9 @@
 
 import { say } from "../../language.js";
 import { shortText } from "../day/breadth.js";
-import { countText, differenceText, KIND_WORDS, priceText, ratioText, zonedText } from "../format.js";
+import { countText, differenceText, eyeText, KIND_WORDS, priceText, ratioText, zonedText } from "../format.js";
 import { html } from "../html.js";
+import { aboutText, langOf, nameOf } from "../names.js";
 import { groupName } from "./groups.js";
 
 // What a tile says, in a sentence.
@@ -11,7 +12,7 @@ export function instrumentText(row) {
   if (row === undefined) return say("No trade of this stock has come.");
   const { isin, item, instrument, change, turnover } = row;
   const parts = [
-    instrument?.name ?? isin,
+    nameOf(instrument, isin),
     instrument?.code,
     priceText(item.price),
     change.ratio === null ? null : `${say(KIND_WORDS[change.kind])} ${ratioText(change).replace(/^[+−]/, "")}`,
@@ -28,10 +29,10 @@ export function MapTip({ row, sum, hasSums, style }) {
   const { isin, item, instrument, change, digits, turnover } = row;
   return html`
     <div class="tip panel" aria-hidden="true" style=${style}>
-      <b class="title" lang="ko">${instrument?.name ?? isin}</b>
-      <span class="soft">${[instrument?.code ?? isin, instrument?.market, instrument?.sector].filter(Boolean).join(" · ")}</span>
+      <b class="title" lang=${langOf(instrument)}>${nameOf(instrument, isin)}</b>
+      <span class="soft">${aboutText(instrument) || isin}</span>
       <span class="greys">
-        <b class=${change.kind}>${priceText(item.price)}</b>${" "}
+        <b class=${change.kind}>${eyeText(item.price, digits)}</b>${" "}
         <span class=${change.kind}>${differenceText(change, digits)} ${ratioText(change)}</span>
       </span>
       <span>

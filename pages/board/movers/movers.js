@@ -1,9 +1,10 @@
 // What moved in the newest minutes: lists of movers, bursts and moves, each in a line.
 
 import { phrase, say } from "../../language.js";
-import { amountText, sumText } from "../candles/bars.js";
+import { fullText, sumText } from "../candles/bars.js";
 import { clockText, countText, priceText, secondsText, zonedText, zoneText } from "../format.js";
 import { html } from "../html.js";
+import { langOf, nameOf } from "../names.js";
 import { RECENT_MS, recent } from "./recent.js";
 
 const MOVERS_SHOWN = 2; // of each list
@@ -80,8 +81,8 @@ const BURSTS = {
       trades: burst.trades,
       seconds: secondsText(burst.endMs - burst.startMs),
       time: zonedText(burst.endMs),
-      open: amountText(burst.open),
-      close: amountText(burst.close),
+      open: fullText(burst.open),
+      close: fullText(burst.close),
       percent: percentText(burst.percent),
     }),
   figure: ({ trades, percent }) => html`
@@ -113,11 +114,12 @@ const List = ({ title, about, children }) => html`
 `;
 
 function Item({ isin, instruments, about, onSelect, children }) {
-  const name = instruments.get(isin)?.name ?? isin;
+  const instrument = instruments.get(isin);
+  const name = nameOf(instrument, isin);
   return html`
     <li>
       <button type="button" class="quiet" title=${`${name}: ${about}`} onClick=${() => onSelect(isin)}>
-        <span class="title" lang="ko">${name}</span>${" "}${children}
+        <span class="title" lang=${langOf(instrument)}>${name}</span>${" "}${children}
       </button>
     </li>
   `;
@@ -126,10 +128,10 @@ function Item({ isin, instruments, about, onSelect, children }) {
 const moverText = ({ open, close, percent, value, trades }, minutes) =>
   say("in {minutes} minutes from {open} to {close} ({percent}); {sum} paid in {trades} trades", {
     minutes,
-    open: amountText(open),
-    close: amountText(close),
+    open: fullText(open),
+    close: fullText(close),
     percent: percentText(percent),
-    sum: amountText(value),
+    sum: fullText(value),
     trades: countText(trades),
   });
 
