@@ -21,6 +21,7 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, Page
 
+from gateway.health.finding_codes import CODES
 from tests.conftest import PATIENCE, eventually, skip_or_fail
 from tests.e2e.processes import running_command
 from tests.e2e.rig import Rig, create_rig
@@ -34,6 +35,12 @@ ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
 WINDOW_MS = 2_000
 # Three windows, and what a look and a busy machine add.
 WITHIN_S = 3 * WINDOW_MS / 1_000 + 4
+LATE = [CODES[code].text for code in ("publish_late", "fanout_late")]
+# Two pages that are open for minutes: painting them would take half of a core.
+SMALL: Any = {
+    "viewport": {"width": 360, "height": 240},
+    "reduced_motion": "reduce",
+}
 # However rarely it is scraped.
 PAGED_WITHIN_S = 60
 
@@ -69,12 +76,16 @@ class Watched:
         return self.board.locator("body").get_attribute("data-state") or ""
 
     def complaints(self) -> list[object]:
-        """Return what is not as it should be."""
+        """Return what is not as it should be: all but windows that are merely late.
+
+        On a machine that is busy with other tests they may be, for minutes.
+        """
         verdict, board = self.verdict(), self.board_state()
+        is_well = any(words in verdict for words in ("All is well", *LATE))
         return [
             *self.reasons(),
             *self.alerts(),
-            *([] if "All is well" in verdict else [verdict]),
+            *([] if is_well else [verdict]),
             *([] if board == "live" else [f"board: {board}"]),
         ]
 
@@ -130,7 +141,7 @@ def scraping(folder: Path, targets: list[int]) -> Iterator[int]:
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
     """A server that outlives being killed, a feed's tape and a place for logs."""
-    with create_rig(tmp_path, WINDOW_MS) as rig:
+    with create_rig(tmp_path, WINDOW_MS, is_watched=False) as rig:
         yield rig
 
 
@@ -151,7 +162,7 @@ def test_what_dies_is_named_everywhere_and_its_return_is_seen(
 
     def feed() -> Any:
         return rig.process(
-            "simulate", "--rate", "300", TICKTHROTTLE_METRICS_PORT=str(feed_port)
+            "simulate", "--rate", "50", TICKTHROTTLE_METRICS_PORT=str(feed_port)
         )
 
     took: list[str] = []
@@ -167,8 +178,8 @@ def test_what_dies_is_named_everywhere_and_its_return_is_seen(
         watched = Watched(
             Gateway("127.0.0.1", port, None),
             prometheus_port,
-            browser.new_page(),
-            browser.new_page(),
+            browser.new_page(**SMALL),
+            browser.new_page(**SMALL),
         )
         watched.operations.goto(f"http://127.0.0.1:{port + 1}/")
         watched.board.goto(f"http://127.0.0.1:{port}/")
