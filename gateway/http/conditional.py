@@ -20,8 +20,10 @@ _TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 _TAGS = re.compile(rf"(?:[ \t,]*{_TAG.pattern})*[ \t,]*")
 
 
-FOR_CACHES = "public, max-age=1, stale-while-revalidate=1"
-"""Within a window answers differ little; so they may be two seconds old (RFC 5861)."""
+FOR_CACHES = "public, max-age=0, s-maxage=1"
+"""A cache that many share may answer for a second (RFC 9111, 5.2.2.10). A browser's own
+asks each time: a page that was told of something new asks for what there is now.
+"""
 
 
 class ConditionalAnswers:

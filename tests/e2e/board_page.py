@@ -103,10 +103,14 @@ class Board:
         return self.page.locator(f"#row-{isin}")
 
     def shown(self) -> dict[str, str]:
-        """Return the price of every instrument whose row is in the document."""
+        """Return the price of every instrument whose row is in the document.
+
+        It has every digit: in its title, if what is shown leaves some out.
+        """
         found: dict[str, str] = self.page.evaluate(
             """() => Object.fromEntries([...document.querySelectorAll("#rows tr")].map(
-              (row) => [row.id.slice(4), row.querySelector(".price").textContent]))"""
+              (row) => [row.id.slice(4), row.querySelector(".price")])
+              .map(([isin, price]) => [isin, price.title || price.textContent]))"""
         )
         return {isin: price.replace(",", "") for isin, price in found.items()}
 

@@ -7,6 +7,7 @@ from threading import Event, Lock, Thread
 
 import redis
 
+from ingest.instrument_table.instrument_store import TableAway
 from ingest.redis_keys import Keys
 from tests.conftest import eventually
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
@@ -66,7 +67,7 @@ class LiveJob:
     def run(self) -> None:
         """Append and publish until the end."""
         while not self._ended.wait(STEP_S):
-            with self._still, suppress(redis.RedisError):
+            with self._still, suppress(redis.RedisError, TableAway):
                 try:
                     self._step(self._now_ms())
                 except StreamLost:

@@ -421,7 +421,8 @@ def test_candles_are_for_everyone_at_every_width(
         detail = page.locator(".detail")
         assert detail.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth")
         page.keyboard.press("Escape")
-        expect(detail).to_have_count(0)
+        # On a wide screen the panel stays.
+        expect(detail).to_have_count(1 if width >= 1_920 else 0)
 
 
 def test_without_an_analytics_job_the_board_is_what_it_was(board: Board) -> None:

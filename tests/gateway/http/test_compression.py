@@ -57,7 +57,8 @@ def test_a_compressed_answer_is_the_same_and_may_be_had_already(
     body, headers = gateway.fetch(path, accept_encoding="gzip")[1:]
     assert (gzip.decompress(body), headers["content-encoding"]) == (plain, "gzip")
     assert len(body) < len(plain) / 2
-    assert headers["vary"] == tag["vary"] == "Accept-Encoding"
+    assert headers["vary"] == tag["vary"]
+    assert headers["vary"].endswith("Accept-Encoding")
     weak = headers["etag"]
     assert weak == f"W/{tag['etag']}"
     known = {"accept_encoding": "gzip", "if_none_match": weak}
