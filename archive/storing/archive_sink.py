@@ -64,11 +64,11 @@ class ArchiveCounts(Protocol):
     ``segments`` are each day's runs of windows, or of entries of the bar log, without a
     hole; ``windows`` returns the place, end and number of rows of each window, ``rows``
     how many rows of each window are there, counted one by one (in topics, in each
-    partition), ``damage`` which files
-    cannot be read: a database and brokers look after their own. ``bars`` returns the
-    newest edition of each bar, ``bar_counts`` how many there are of each width; bounds
-    are ends of bars. ``bar_lines`` is quick: how many lines were stored of each day, an
-    amended bar each time. Methods raise OSError and LogError.
+    partition), ``damage`` which files cannot be read: a database and brokers look after
+    their own. ``bars`` returns the newest edition of each bar, ``bar_counts`` how many
+    there are of each width; bounds are ends of bars. ``bar_lines`` is quick: how many
+    lines were stored of each day, an amended bar each time. Methods raise OSError and
+    LogError.
     """
 
     def segments(self, product: Product = "windows") -> list[Segment]: ...

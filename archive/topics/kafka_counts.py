@@ -12,16 +12,9 @@ from confluent_kafka import Message
 from archive.account import BarKey, Edition, Place, RowCount
 from archive.contract.segment import Product, Segment, day_of, in_runs
 from archive.storing.archive_sink import END_OF_TIME_MS, ArchiveCounts, SinkRefused
-from archive.topics.record_values import (
-    BAR_TOPIC,
-    ROW_TOPIC,
-    WINDOW_TOPIC,
-)
+from archive.topics.record_values import BAR_TOPIC, ROW_TOPIC, WINDOW_TOPIC
 from archive.topics.relay_topics import RelayTopics
-from archive.topics.relayed_records import (
-    read_entry,
-    said_in,
-)
+from archive.topics.relayed_records import read_entry, said_in
 from ingest.schemas.framing import BadValue, is_framed
 
 

@@ -5,7 +5,7 @@ them (``time``, ``published``). Numbers have every digit: of Avro's types only t
 those of any sum, and the zeros of a price as it was published.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
@@ -42,11 +42,11 @@ _AVRO_TYPES: Mapping[pa.DataType, Any] = {
     pa.timestamp("ms", "UTC"): {"type": "long", "logicalType": "timestamp-millis"},
     pa.timestamp("us", "UTC"): {"type": "long", "logicalType": "timestamp-micros"},
 }
-_ALWAYS_SAID = {
-    WINDOW_TOPIC: {*_WINDOW_NAMES},
-    ROW_TOPIC: {
-        *("isin", "window", "epoch", "offset", "time", "seq", "trades", "listed"),
-    },
+_ROW_ALWAYS = "isin", "window", "epoch", "offset", "time", "seq", "trades", "listed"
+_ALWAYS_SAID: Mapping[str, Collection[str]] = {
+    WINDOW_TOPIC: _WINDOW_NAMES,
+    ROW_TOPIC: _ROW_ALWAYS,
+    LATEST_TOPIC: _ROW_ALWAYS,
     BAR_TOPIC: {*BARS.names} - _DECIMALS,
 }
 
@@ -99,15 +99,14 @@ class AvroValues(ValueForm):
 def avro_schema_of(topic: str) -> str:
     """Return the schema of a topic's records. What may be unsaid is null."""
     record, columns, names = _COLUMNS[topic]
-    always = _ALWAYS_SAID.get(topic, _ALWAYS_SAID[ROW_TOPIC])
     fields: list[dict[str, Any]] = []
     for name in names:
         kind = columns.field(name).type
         avro = "string" if name in _DECIMALS else _AVRO_TYPES[kind]
-        optional = {"type": ["null", avro], "default": None}
-        fields.append(
-            {"name": name, **({"type": avro} if name in always else optional)}
-        )
+        if name in _ALWAYS_SAID[topic]:
+            fields.append({"name": name, "type": avro})
+        else:
+            fields.append({"name": name, "type": ["null", avro], "default": None})
     described = {"type": "record", "name": record, "namespace": "tickthrottle"}
     return orjson.dumps({**described, "fields": fields}).decode()
 

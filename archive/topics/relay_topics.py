@@ -15,9 +15,7 @@ from archive.topics.record_values import (
     ROW_TOPIC,
     WINDOW_TOPIC,
 )
-from archive.topics.relayed_records import (
-    said_in,
-)
+from archive.topics.relayed_records import said_in
 from tickthrottle_client.kafka_client import (
     Reports,
     answer,

@@ -60,10 +60,8 @@ def rebuild(
         source, window_ms = past.log_read_by(name), history.window_ms()
         if window_ms is None:
             fail(f"job {name}: nothing has been published yet")
-        decoder, ledger = (
-            find_decoder(settings.decoder, settings.schema_registry_url),
-            history.ledger(name),
-        )
+        decoder = find_decoder(settings.decoder, settings.schema_registry_url)
+        ledger = history.ledger(name)
         rule = WindowRule(
             window_ms,
             settings.max_ahead_ms,

@@ -15,7 +15,8 @@ OF_A_LOG = (
     *(
         "kafka_instruments_topic",
         "kafka_margin_ms",
-        *("decoder", "schema_registry_url"),
+        "decoder",
+        "schema_registry_url",
         "start",
         "only_partitions",
     ),

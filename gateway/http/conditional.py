@@ -34,13 +34,13 @@ class ConditionalAnswers:
     """
 
     def __init__(self, *, varies: bool, may_be_shared: bool = False) -> None:
-        if varies or not may_be_shared:
-            self._headers = {"Cache-Control": "no-cache"}
-        else:
+        if varies:
+            self._headers = {"Cache-Control": "no-cache", "Vary": "Authorization"}
+        elif may_be_shared:
             # A page of another origin is told that it may read what it gets.
             self._headers = {"Cache-Control": FOR_CACHES, "Vary": "Origin"}
-        if varies:
-            self._headers["Vary"] = "Authorization"
+        else:
+            self._headers = {"Cache-Control": "no-cache"}
 
     def give(self, request: Request, body: bytes) -> Response:
         """Answer with a body, or that the client has it already."""

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from random import Random
-from types import TracebackType
 from typing import Any, Self
 
 import orjson
@@ -84,12 +83,7 @@ class AnalyticsCrasher:
         eventually(lambda: all(map(self._cut_ms, PRODUCTS)), 90)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_over.set()
         self._thread.join()
         self._stack.close()

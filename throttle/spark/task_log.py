@@ -15,13 +15,7 @@ import pyarrow as pa
 import redis
 
 from ingest.kafka.address import KafkaTopic
-from ingest.tradelog.contract import (
-    PIECE_BYTES,
-    Chunk,
-    LogInfo,
-    LogReader,
-    Ranges,
-)
+from ingest.tradelog.contract import PIECE_BYTES, Chunk, LogInfo, LogReader, Ranges
 from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import RedisLogReader
 from ingest.tradelog.redis_log_reader import open_log as open_redis_log

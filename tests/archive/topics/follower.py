@@ -3,7 +3,6 @@
 import json
 import threading
 from decimal import Decimal
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from confluent_kafka import Consumer, TopicPartition
@@ -54,12 +53,7 @@ class Follower:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
         self._consumer.close()

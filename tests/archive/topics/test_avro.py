@@ -65,22 +65,34 @@ def values_of(broker: Broker, registry: SchemaRegistryServer, kind: str) -> list
         return committed(broker, topic, lambda value: read(value, where))
 
 
+@pytest.fixture
+def plain(kafka: Broker, redis_url: str) -> ArchiveSettings:
+    """A relay whose records are JSON."""
+    return ArchiveSettings(
+        archive_topics=PREFIX, kafka_servers=kafka.servers, redis_url=redis_url
+    )
+
+
+@pytest.fixture
+def avro(
+    plain: ArchiveSettings, schema_registry: SchemaRegistryServer
+) -> ArchiveSettings:
+    """The same relay, whose records are Avro."""
+    form = {"archive_format": "avro", "schema_registry_url": schema_registry.url}
+    return plain.model_copy(update=form)
+
+
 def test_rows_and_bars_are_relayed_as_avro(
     client: redis.Redis,
     publisher: Publisher,
     kafka: Broker,
-    redis_url: str,
     schema_registry: SchemaRegistryServer,
+    plain: ArchiveSettings,
+    avro: ArchiveSettings,
 ) -> None:
     """Behind those that were JSON. A registry that is away is waited for, and named;
     what is relayed needs it no more. All of both forms is counted.
     """
-    plain = ArchiveSettings(
-        archive_topics=PREFIX, kafka_servers=kafka.servers, redis_url=redis_url
-    )
-    avro = plain.model_copy(
-        update={"archive_format": "avro", "schema_registry_url": schema_registry.url}
-    )
     publisher.list_instruments()
     publish(publisher, 2)
     close_minutes(BarWriter(client), 0, 2)
@@ -130,11 +142,7 @@ def test_rows_and_bars_are_relayed_as_avro(
 
 
 def test_a_schema_that_does_not_fit_is_refused(
-    client: redis.Redis,
-    publisher: Publisher,
-    kafka: Broker,
-    redis_url: str,
-    schema_registry: SchemaRegistryServer,
+    publisher: Publisher, schema_registry: SchemaRegistryServer, avro: ArchiveSettings
 ) -> None:
     """In a sentence, once: somebody else's subject is his."""
     schema_registry.start()
@@ -143,14 +151,7 @@ def test_a_schema_that_does_not_fit_is_refused(
         config = ServerConfig(ConfigCompatibilityLevel.BACKWARD)
         registry.set_config("misfit.rows-value", config)
     publish(publisher, 1)
-    settings = ArchiveSettings(
-        archive_topics="misfit",
-        kafka_servers=kafka.servers,
-        redis_url=redis_url,
-        archive_format="avro",
-        schema_registry_url=schema_registry.url,
-    )
-    with archiving(settings) as ends:
+    with archiving(avro.model_copy(update={"archive_topics": "misfit"})) as ends:
         eventually(lambda: ends)
     assert isinstance(ends[0], ArchiveFailed)
     assert "subject misfit.rows-value: " in str(ends[0])
