@@ -517,13 +517,17 @@ async function keepMovers() {
 }
 
 // Bursts and moves are on no stream. A hidden page asks for bursts as well if there are
-// alerts of them: that is when those are needed.
+// alerts of them: that is when those are needed. Whoever asks while an answer is awaited
+// gets one that was asked for afterwards.
 let areEventsAskedFor = false;
+let areEventsAskedAgain = false;
 let eventsAskedMs = -Infinity;
 
 async function keepEvents() {
   const isForAlerts = alerts.hasBursts;
-  if (areEventsAskedFor || !CONNECTED.has(line.link.kind) || (document.hidden && !isForAlerts)) return;
+  if (!CONNECTED.has(line.link.kind) || (document.hidden && !isForAlerts)) return;
+  areEventsAskedAgain = areEventsAskedFor;
+  if (areEventsAskedFor) return;
   areEventsAskedFor = true;
   eventsAskedMs = performance.now();
   const ask = (path, read) => getJson(path, { read, cache: "no-cache" });
@@ -538,6 +542,7 @@ async function keepEvents() {
     // It is asked again.
   }
   areEventsAskedFor = false;
+  if (areEventsAskedAgain) keepEvents();
 }
 
 function keepEventsCalmly() {
