@@ -9,7 +9,7 @@ import sys
 import tempfile
 from argparse import Namespace
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ def main() -> None:
         trade_log=("redis", "where trades are", ["redis", "kafka"]),
         partitions=(4, "of it"),
         archive=(False, "to files, meanwhile"),
+        relay=(False, "into topics of a broker of its own, meanwhile"),
         analytics=("off", "bars,movers: beside it"),
     )
     everything = arguments.keys == "all"
@@ -60,14 +61,16 @@ def main() -> None:
     debug = {"TICKTHROTTLE_LOG_LEVEL": "debug"}
     with (
         trade_log(arguments) as settings,
+        relayed_to(arguments) as topics,
         local(
-            settings={**settings, **debug},
-            archive=arguments.archive,
+            settings={**settings, **topics, **debug},
+            archive=arguments.archive or arguments.relay,
             analytics=arguments.analytics,
         ) as deployment,
     ):
         with RunDisplay(Console(stderr=True)) as display:
             result = carry_out(plan, plan.feed.isins(), deployment, display)
+        relayed = newest_relayed(topics)
         memory = memory_by_name(deployment.processes()).total()
         log = (deployment.logs / "throttle.log").read_bytes().splitlines()
         batches = read_batches(orjson.loads(x) for x in log if x.startswith(b"{"))
@@ -78,6 +81,8 @@ def main() -> None:
         result.outcome,
         batches,
     )
+    if relayed:
+        print(f"\n{relayed}")
     print(f"\nAll processes together: {memory / 2**20:.0f} MiB (PSS)")
     print(f"Machine: {describe_machine()}")
     for fault in result.outcome.faults:
@@ -97,6 +102,37 @@ def trade_log(arguments: Namespace) -> Iterator[dict[str, str]]:
     ):
         log = create_topic(servers, TOPIC, arguments.partitions, is_past=False)
         yield log.settings
+
+
+@contextmanager
+def relayed_to(arguments: Namespace) -> Iterator[dict[str, str]]:
+    """Yield what an archive has to be told to relay; its broker runs meanwhile."""
+    if not arguments.relay:
+        yield {}
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="relay-") as folder,
+        running_broker(Path(folder)) as servers,
+    ):
+        yield {
+            "TICKTHROTTLE_ARCHIVE_TOPICS": "prices",
+            "TICKTHROTTLE_KAFKA_SERVERS": servers,
+        }
+
+
+def newest_relayed(topics: Mapping[str, str]) -> str:
+    """Return how far the relay is, as a sentence; empty without one."""
+    if not topics:
+        return ""
+    # Not each has the libraries of it.
+    from archive.topics.record_values import WINDOW_TOPIC
+    from archive.topics.relay_topics import RelayTopics
+    from archive.topics.relayed_records import read_relayed
+
+    where = topics["TICKTHROTTLE_KAFKA_SERVERS"], topics["TICKTHROTTLE_ARCHIVE_TOPICS"]
+    last = RelayTopics(*where).last(WINDOW_TOPIC)
+    runs = [] if last is None else read_relayed(last.headers())
+    return f"Windows relayed by then: {sum(run.windows for run in runs):,}"
 
 
 def report(title: str, outcome: Outcome, batches: Sequence[dict[str, Any]]) -> None:

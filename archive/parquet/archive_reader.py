@@ -17,8 +17,13 @@ from archive.parquet.changing_files import (
     steadily,
 )
 from archive.parquet.checked_file import CheckedFile
-from archive.parquet.segment_files import ROWS_FILE, WINDOWS_FILE, WindowFiles
-from archive.parquet.tables import ROWS, WINDOWS, ends_within
+from archive.parquet.segment_files import (
+    FILED_WINDOWS,
+    ROWS_FILE,
+    WINDOWS_FILE,
+    WindowFiles,
+)
+from archive.parquet.tables import ROWS, ends_within
 from throttle.contract.snapshot import WindowSnapshot
 
 _COLUMNS = [
@@ -112,7 +117,7 @@ class ArchiveReader(SegmentReader):
         for _, path in self._placed(first_ms, last_ms):
             with (
                 self._files.skipping_damage(path / WINDOWS_FILE),
-                CheckedFile(path / WINDOWS_FILE, WINDOWS) as file,
+                CheckedFile(path / WINDOWS_FILE, FILED_WINDOWS) as file,
             ):
                 column = file.read(["window_ms"], [0])["window_ms"]
                 return int(column[0].as_py())
@@ -120,7 +125,7 @@ class ArchiveReader(SegmentReader):
 
 
 def _read_windows(path: Path, *, newest_first: bool) -> Iterator[WindowSnapshot]:
-    with CheckedFile(path / WINDOWS_FILE, WINDOWS) as file:
+    with CheckedFile(path / WINDOWS_FILE, FILED_WINDOWS) as file:
         for group in reversed(file.groups) if newest_first else file.groups:
             packed: Any = file.read(["packed"], [group])["packed"]
             texts = packed.to_pylist()

@@ -15,9 +15,14 @@ from archive.parquet.bar_reader import BarReader
 from archive.parquet.bar_table import BAR_ORDER, BARS, EDITION, KEY, newest_bars
 from archive.parquet.changing_files import SegmentReader
 from archive.parquet.checked_file import CheckedFile
-from archive.parquet.segment_files import BARS_FILE, ROWS_FILE, WINDOWS_FILE
+from archive.parquet.segment_files import (
+    BARS_FILE,
+    FILED_WINDOWS,
+    ROWS_FILE,
+    WINDOWS_FILE,
+)
 from archive.parquet.segment_folder import bars_root, days_in
-from archive.parquet.tables import ROWS, WINDOWS, ends_within
+from archive.parquet.tables import ROWS, ends_within
 
 _END_OF_TIME_MS = 2**53
 
@@ -55,7 +60,7 @@ class ParquetCounts:
 
         bounds_ms = first_ms, last_ms
         read_each = self._readers["windows"].read_each
-        files = read_each(WINDOWS_FILE, WINDOWS, bounds_ms, read)
+        files = read_each(WINDOWS_FILE, FILED_WINDOWS, bounds_ms, read)
         return [window for windows in files for window in windows]
 
     def rows(self, first_ms: int, last_ms: int) -> list[RowCount]:

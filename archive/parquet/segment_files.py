@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from archive.contract.packed_window import pack_window
 from archive.contract.segment import Product, Segment
 from archive.parquet.bar_table import BAR_ORDER, BARS, newest_bars
 from archive.parquet.checked_file import CheckedFile, reading
@@ -17,6 +18,9 @@ from archive.parquet.tables import ROWS, SORTED_BY, WINDOWS
 
 WINDOWS_FILE, ROWS_FILE = "windows.parquet", "rows.parquet"
 BARS_FILE = "bars.parquet"
+
+FILED_WINDOWS = WINDOWS.append(pa.field("packed", pa.binary()))
+"""One line a window; ``packed`` is what was published (``packed_window.py``)."""
 
 ROWS_A_GROUP = 32_768
 """Rows of a group: one instrument's day is in one or two of them, so little is read."""
@@ -41,7 +45,7 @@ WINDOWS_LEVEL = 1
 PAGE_BYTES = 8_388_608
 """A group of windows is compressed as a whole."""
 
-_SCHEMAS = {WINDOWS_FILE: WINDOWS, ROWS_FILE: ROWS, BARS_FILE: BARS}
+_SCHEMAS = {WINDOWS_FILE: FILED_WINDOWS, ROWS_FILE: ROWS, BARS_FILE: BARS}
 
 _GROWING = ("offset", "position", "seq", "time")
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -93,8 +97,10 @@ class WindowFiles(SegmentFiles):
     product: Product = "windows"
 
     def write(self, folder: Path, tables: Any) -> None:
+        packed = pa.array(map(pack_window, tables.messages), pa.binary())
+        windows = tables.windows.append_column("packed", packed)
         with _writer(folder, WINDOWS_FILE) as writer:
-            writer.write_table(tables.windows, row_group_size=WINDOWS_A_GROUP)
+            writer.write_table(windows, row_group_size=WINDOWS_A_GROUP)
         with _writer(folder, ROWS_FILE) as writer:
             writer.write_table(tables.rows, row_group_size=ROWS_A_GROUP)
 
@@ -103,7 +109,7 @@ class WindowFiles(SegmentFiles):
     ) -> None:
         with _writer(folder, WINDOWS_FILE) as writer:
             for source in sources:
-                with CheckedFile(source / WINDOWS_FILE, WINDOWS) as file:
+                with CheckedFile(source / WINDOWS_FILE, FILED_WINDOWS) as file:
                     for group in file.groups:
                         pause()
                         writer.write_table(file.read(groups=[group]))
@@ -113,7 +119,7 @@ class WindowFiles(SegmentFiles):
 
     def check(self, segment: Segment, folder: Path) -> None:
         """Raise Damaged unless the files have the windows that the name says."""
-        with CheckedFile(folder / WINDOWS_FILE, WINDOWS) as file:
+        with CheckedFile(folder / WINDOWS_FILE, FILED_WINDOWS) as file:
             windows = file.read(["epoch", "offset", "rows"])
         with CheckedFile(folder / ROWS_FILE, ROWS) as file:
             rows, epochs = file.footer.num_rows, _bounds_of(file.footer, "epoch")

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archive.contract.logged import LoggedWindow
-from archive.contract.packed_window import pack_window
 from archive.contract.segment import Product
 from ingest.instrument_table.known_instruments import Instruments
 from throttle.contract.group import decimal_text
@@ -59,10 +58,9 @@ WINDOWS = pa.schema(
         ("trades", pa.int64()),
         ("unknown_instruments", pa.int32()),
         ("instrument_version", pa.int64()),
-        ("packed", pa.binary()),
     ]
 )
-"""One line a window. ``packed`` is what was published (``packed_window.py``)."""
+"""One line a window."""
 
 ROWS = pa.schema(
     [
@@ -125,6 +123,7 @@ class BadWindow(ValueError):
 class StoredTables:
     """Windows and their rows, ready to be stored.
 
+    ``messages`` are the windows as they were published, in the order of their lines.
     ``unknown`` are the ISINs of rows without a master row, ``unknown_rows`` how many
     rows that are; those of series are not among them. ``delisted`` are those that the
     instrument table does not have any more with the last window.
@@ -137,6 +136,7 @@ class StoredTables:
     unknown: tuple[str, ...]
     unknown_rows: int
     delisted: tuple[str, ...] = ()
+    messages: tuple[bytes, ...] = ()
 
     @property
     def version(self) -> int:
@@ -180,6 +180,7 @@ def build_tables(
         tuple(sorted(missing)),
         sum(unknown.to_pylist()),
         _delisted(before, versions[-1], table_at),
+        tuple(window.message for window in windows),
     )
 
 
@@ -274,7 +275,6 @@ def _window_columns(
         "window_ms": pa.array([window_ms] * len(windows), pa.int32()),
         "rows": pa.array(counts, pa.int32()),
         "instrument_version": pa.array(versions, pa.int64()),
-        "packed": pa.array([pack_window(w.message) for w in windows], pa.binary()),
     }
 
 

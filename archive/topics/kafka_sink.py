@@ -20,7 +20,7 @@ from archive.topics.record_values import (
     JsonValues,
     ValueForm,
 )
-from archive.topics.relay_topics import RelayTopics
+from archive.topics.relay_topics import ALL, RelayTopics
 from archive.topics.relayed_records import (
     Record,
     read_relayed,
@@ -59,6 +59,7 @@ class KafkaSink(Sink):
         registry_url: str = "",
     ) -> None:
         self._topics = topics
+        self._names = {kind: topics.topic(kind).topic for kind in ALL}
         self._name = name
         self._at_step = at_step
         self._registry_url = registry_url
@@ -98,26 +99,15 @@ class KafkaSink(Sink):
         try:
             producer.begin_transaction()
             for record in records_of(tables, after, self._form):
-                self._produce(producer, record)
+                _produce(producer, self._names[record.topic], record)
+            # Errors of the connection are told by then.
+            producer.poll(0)
             self._at_step("produced")
             producer.commit_transaction(COMMIT_S)
         except KafkaException as error:
             raise self._fault(error) from None
         self._at_step("committed")
         self._producer, self._relayed[product] = producer, after
-
-    def _produce(self, producer: Producer, record: Record) -> None:
-        topic = self._topics.topic(record.topic).topic
-        while True:
-            try:
-                producer.produce(
-                    topic, record.value, record.key, headers=record.headers
-                )
-            except BufferError:
-                producer.poll(_FULL_S)
-            else:
-                producer.poll(0)
-                return
 
     def _connect(self) -> None:
         topic = self._topics.topic(WINDOW_TOPIC)
@@ -165,3 +155,13 @@ class KafkaSink(Sink):
     def close(self) -> None:
         """Disconnect; what is not committed is given up."""
         self._producer = None
+
+
+def _produce(producer: Producer, topic: str, record: Record) -> None:
+    while True:
+        try:
+            producer.produce(topic, record.value, record.key, headers=record.headers)
+        except BufferError:
+            producer.poll(_FULL_S)
+        else:
+            return

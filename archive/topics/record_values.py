@@ -27,9 +27,8 @@ _DECIMALS = frozenset(("price", "size", *AMOUNTS, "prev_close", *PRICES, *SUMS))
 _ROW_NAMES = tuple(
     name for name in ROWS.names if not name.endswith("_text") and name != "position"
 )
-_WINDOW_NAMES = tuple(name for name in WINDOWS.names if name != "packed")
 _COLUMNS: Mapping[str, tuple[str, pa.Schema, Sequence[str]]] = {
-    WINDOW_TOPIC: ("Window", WINDOWS, _WINDOW_NAMES),
+    WINDOW_TOPIC: ("Window", WINDOWS, WINDOWS.names),
     ROW_TOPIC: ("Row", ROWS, _ROW_NAMES),
     LATEST_TOPIC: ("Row", ROWS, _ROW_NAMES),
     BAR_TOPIC: ("Bar", BARS, BARS.names),
@@ -44,7 +43,7 @@ _AVRO_TYPES: Mapping[pa.DataType, Any] = {
 }
 _ROW_ALWAYS = "isin", "window", "epoch", "offset", "time", "seq", "trades", "listed"
 _ALWAYS_SAID: Mapping[str, Collection[str]] = {
-    WINDOW_TOPIC: _WINDOW_NAMES,
+    WINDOW_TOPIC: WINDOWS.names,
     ROW_TOPIC: _ROW_ALWAYS,
     LATEST_TOPIC: _ROW_ALWAYS,
     BAR_TOPIC: {*BARS.names} - _DECIMALS,
@@ -64,11 +63,9 @@ class JsonValues(ValueForm):
 
     def bodies(self, topic: str, table: pa.Table) -> Iterator[bytes]:
         _, _, names = _COLUMNS[topic]
-        heads = [f'"{name}":' for name in names]
-        columns = [_texts(table, name) for name in names]
-        for texts in zip(*columns, strict=True):
-            said = (h + t for h, t in zip(heads, texts, strict=True) if t is not None)
-            yield f"{{{','.join(said)}}}".encode()
+        members = [_members(table, name) for name in names]
+        for said in zip(*members, strict=True):
+            yield f"{{{','.join(filter(None, said))}}}".encode()
 
     def framed(self, topic: str, body: bytes) -> bytes:
         return body
@@ -111,27 +108,24 @@ def avro_schema_of(topic: str) -> str:
     return orjson.dumps({**described, "fields": fields}).decode()
 
 
-def _texts(table: pa.Table, name: str) -> list[str | None]:
-    """Return a column as JSON, None where it is null."""
-    column = table[name]
+def _members(table: pa.Table, name: str) -> list[str | None]:
+    """Return a column as members of JSON objects, None where it is null."""
+    head, column = f'"{name}":', table[name]
     if name in _DECIMALS:
-        texts: list[str | None] = exact_digits(table, name).to_pylist()
-        return texts
-    if name == "fields":
-        # JSON already.
-        texts = column.to_pylist()
-        return texts
-    if pa.types.is_string(column.type):
-        encoded = {
-            text: orjson.dumps(text).decode()
+        values = exact_digits(table, name).to_pylist()
+    elif pa.types.is_boolean(column.type):
+        values = pc.if_else(column, "true", "false").to_pylist()
+    elif pa.types.is_string(column.type) and name != "fields":
+        members = {
+            text: f"{head}{orjson.dumps(text).decode()}"
             for text in pc.unique(column).to_pylist()
             if text is not None
         }
-        return [None if text is None else encoded[text] for text in column.to_pylist()]
-    if pa.types.is_boolean(column.type):
-        words = {True: "true", False: "false", None: None}
-        return [words[value] for value in column.to_pylist()]
-    return [None if value is None else str(value) for value in plain(column)]
+        return list(map(members.get, column.to_pylist()))
+    else:
+        # Whole numbers; the feed's further fields are JSON already.
+        values = plain(column)
+    return [None if value is None else f"{head}{value}" for value in values]
 
 
 def plain(column: pa.ChunkedArray) -> list[Any]:
