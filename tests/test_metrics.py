@@ -153,11 +153,24 @@ def faults_of_panel(panel: dict[str, Any]) -> Iterator[str]:
     if not panel["targets"]:
         yield "it shows nothing"
     for target in panel["targets"]:
-        names = names_in(target["expr"])
-        if not names or not names <= SERIES:
-            yield f"asks for what there is not: {target['expr']}"
-        if target["datasource"]["uid"] != "${datasource}":
-            yield "its data source is no variable"
+        yield from faults_of_query(target["datasource"], target["expr"])
+
+
+def faults_of_query(datasource: dict[str, str], expression: str) -> Iterator[str]:
+    """Yield what is wrong with what a panel or an annotation asks."""
+    names = names_in(expression)
+    if not names or not names <= SERIES:
+        yield f"asks for what there is not: {expression}"
+    if datasource["uid"] != "${datasource}":
+        yield "its data source is no variable"
+
+
+def test_what_is_wrong_is_marked_on_every_panel() -> None:
+    """By its code, while it lasts."""
+    [marks] = DASHBOARD["annotations"]["list"]
+    check(faults_of_query(marks["datasource"], marks["target"]["expr"]))
+    assert marks["enable"]
+    assert marks["titleFormat"] == "{{code}}"
 
 
 def test_the_dashboard_can_be_imported() -> None:

@@ -167,23 +167,25 @@ function Job({ job }) {
   `;
 }
 
-// Where the time of the last batch went: each step's share of their sum. Steps are called
-// what the job and its metrics call them.
+// Where the time of the last batch went: each step's share of their sum, which unfolds.
+// Steps are called what the job and its metrics call them.
 function Stages({ title, stages }) {
   const sum = stages.reduce((total, [, ms]) => total + ms, 0);
   return html`
-    <dl class="steps">
-      <div class="sum"><dt>${title}</dt><dd>${duration(sum)}</dd></div>
-      ${stages.map(
-        ([name, ms]) => html`
-          <div key=${name}>
-            <dt lang="en">${name.slice(0, -"_ms".length).replaceAll("_", " ")}</dt>
-            <dd>${duration(ms)}</dd>
-            <span class="bar" aria-hidden="true"><i style=${{ width: `${(100 * ms) / (sum || 1)}%` }}></i></span>
-          </div>
-        `,
-      )}
-    </dl>
+    <details class="steps">
+      <summary>${title} <b>${duration(sum)}</b></summary>
+      <dl>
+        ${stages.map(
+          ([name, ms]) => html`
+            <div key=${name}>
+              <dt lang="en">${name.slice(0, -"_ms".length).replaceAll("_", " ")}</dt>
+              <dd>${duration(ms)}</dd>
+              <span class="bar" aria-hidden="true"><i style=${{ width: `${(100 * ms) / (sum || 1)}%` }}></i></span>
+            </div>
+          `,
+        )}
+      </dl>
+    </details>
   `;
 }
 

@@ -13,6 +13,9 @@ const PAGE = "docs/operators.md";
 const SITE_PAGE = "/operators.html#what-can-be-wrong";
 const COPY = phrase("Copy as text");
 
+// On a phone a further finding is a line, which unfolds.
+const HAS_ROOM = matchMedia("(min-width: 40rem)").matches;
+
 export function Verdict({ known }) {
   const { level, text, sinceMs, isExact, findings } = known.verdict ?? {
     level: "unknown",
@@ -37,8 +40,10 @@ export function Verdict({ known }) {
           ${others.map(
             (one) => html`
               <li key=${one.code + (one.job ?? "")} data-level=${one.level}>
-                <p class="what"><${LevelIcon} level=${one.level} /> ${since(one.text, one.since_ms, nowMs)}</p>
-                <${Advice} finding=${one} docs=${docs} />
+                <details open=${HAS_ROOM}>
+                  <summary class="what"><${LevelIcon} level=${one.level} /> ${since(one.text, one.since_ms, nowMs)}</summary>
+                  <${Advice} finding=${one} docs=${docs} />
+                </details>
               </li>
             `,
           )}

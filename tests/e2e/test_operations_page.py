@@ -189,9 +189,14 @@ def test_what_clients_wait_for_is_told_from_the_rest(
     fields = {f"{name}_ms": ms for name, ms in took.items()}
     pipeline.client.hset(Keys("tt").stages("throttle"), mapping=fields)
     shown = stage(view, "job")
-    waited = "waited for29 msread5 mscollect17 msassemble6 mspublish1 ms"
-    expect(shown).to_contain_text(waited, timeout=WITHIN_MS)
-    expect(shown).to_contain_text("meanwhile30 msplan30 ms")
+    waited, meanwhile = (shown.locator("details").nth(n) for n in (0, 1))
+    expect(waited).to_contain_text("waited for 29 ms", timeout=WITHIN_MS)
+    expect(meanwhile.locator("summary")).to_have_text("meanwhile 30 ms")
+    steps = waited.locator("dl")
+    expect(steps).to_be_hidden()
+    waited.locator("summary").click()
+    expect(steps).to_be_visible()
+    expect(steps).to_have_text("read5 mscollect17 msassemble6 mspublish1 ms")
     pipeline.client.delete(Keys("tt").stages("throttle"))
 
 
@@ -266,6 +271,29 @@ def test_a_dead_feed_is_the_verdict_until_trades_come(
     expect(stage(view, "feed")).to_contain_text("quiet")
     expect(stage(view, "stream")).to_have_attribute("data-level", "ok")
     pipeline.job.start_feed()
+    expect_verdict(view, "All is well")
+
+
+def test_a_further_finding_is_a_line_on_a_phone(pipeline: Pipeline, view: Page) -> None:
+    """It unfolds; where there is room it is unfolded."""
+    server = pipeline.client
+    server.config_set("maxmemory", "1gb")
+    server.config_set("maxmemory-policy", "allkeys-lru")
+    pipeline.job.stop_feed()
+    line, todo = view.locator(".also summary"), view.locator(".also .todo")
+    try:
+        expect(line).to_have_count(1, timeout=2 * WITHIN_MS)
+        expect(todo).to_be_visible()
+        view.set_viewport_size({"width": 390, "height": 844})
+        view.reload()
+        expect(line).to_have_count(1, timeout=2 * WITHIN_MS)
+        expect(todo).to_be_hidden()
+        line.click()
+        expect(todo).to_be_visible()
+    finally:
+        server.config_set("maxmemory-policy", "noeviction")
+        server.config_set("maxmemory", "0")
+        pipeline.job.start_feed()
     expect_verdict(view, "All is well")
 
 

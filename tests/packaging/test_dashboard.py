@@ -16,11 +16,15 @@ from tests.paths import ROOT
 
 SCHEMA = "@grafana/schema@13.2.3"
 DASHBOARD = ROOT / "deploy" / "grafana" / "dashboard.json"
-# A value of an enumeration is its text in the file.
+# A value of an enumeration is its text in the file. What a data source is asked is its
+# own; that of Prometheus takes the title of an annotation from a label.
 PROGRAM = """\
-import type { Dashboard } from "@grafana/schema";
+import type { AnnotationQuery, Dashboard } from "@grafana/schema";
 type Plain<T> = T extends string ? `${T}`
-  : T extends object ? { [K in keyof T]: Plain<T[K]> } : T;
+  : T extends { refId: string } ? Record<string, unknown>
+  : T extends AnnotationQuery ? Fields<T> & { titleFormat: string }
+  : T extends object ? Fields<T> : T;
+type Fields<T> = { [K in keyof T]: Plain<T[K]> };
 const dashboard: Plain<Dashboard> = """
 
 
