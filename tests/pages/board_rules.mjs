@@ -280,9 +280,11 @@ test("of minutes that are over one place stays, and half an hour of them", () =>
     trace.add(timeMs, timeMs);
     assert.ok(trace.times.length <= 60);
   }
-  assert.deepEqual(trace.times.slice(0, 4), [1, 2, 3, 4].map((minute) => minute * MINUTE_MS - (minute === 4 ? 52_000 : 0)));
+  assert.deepEqual(trace.times.slice(0, 3), [1, 2, 3].map((minute) => minute * MINUTE_MS));
+  assert.deepEqual(trace.times.slice(-30), Array.from({ length: 30 }, (_, place) => 242_000 + 2_000 * place));
   for (let timeMs = 302_000; timeMs <= 100 * MINUTE_MS; timeMs += 2_000) trace.add(timeMs, 1);
-  assert.deepEqual([trace.times.at(-1) - trace.times[0], trace.times.length], [30 * MINUTE_MS, 60]);
+  assert.equal(trace.times.at(-1) - trace.times[0], 30 * MINUTE_MS);
+  assert.ok(trace.times.length >= 31 && trace.times.length <= 60);
   assert.equal(trace.low, 1);
 });
 

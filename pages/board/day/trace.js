@@ -2,6 +2,7 @@
 // since the page opened, each with how high and low the price went in it. Pure.
 
 const KEPT = 60;
+const ROOMY = 45; // so few are left where there were too many: it is not looked through for each
 const SPAN_MS = 30 * 60_000;
 const MINUTE_MS = 60_000;
 const [WIDTH, HEIGHT] = [96, 22];
@@ -18,6 +19,7 @@ export class Trace {
     this.prices = [];
     this.highs = [];
     this.lows = [];
+    this._lists = [this.times, this.prices, this.highs, this.lows];
   }
 
   // A window has come, of which `price` is the newest one. Its trades went so high and low;
@@ -28,7 +30,10 @@ export class Trace {
     // What is known from before by a clock that is ahead is older all the same.
     while (this.times.at(-1) > timeMs) this._drop(this.times.length - 1);
     const [top, end] = Number.isNaN(high) ? [price, price] : [Math.max(high, price), Math.min(low, price)];
-    this._put(this.times.length, timeMs, price, top, end);
+    this.times.push(timeMs);
+    this.prices.push(price);
+    this.highs.push(top);
+    this.lows.push(end);
     this._shorten();
   }
 
@@ -49,25 +54,33 @@ export class Trace {
       this._put(place < 0 ? this.times.length : place, timeMs, close, close, close);
       this.widen(close, close);
     });
-    do this._shorten();
-    while (this.times.length > KEPT);
+    this._shorten();
   }
 
   _put(place, ...values) {
-    [this.times, this.prices, this.highs, this.lows].forEach((list, number) => list.splice(place, 0, values[number]));
+    this._lists.forEach((list, number) => list.splice(place, 0, values[number]));
   }
 
   _drop(place) {
-    for (const list of [this.times, this.prices, this.highs, this.lows]) list.splice(place, 1);
+    for (const list of this._lists) list.splice(place, 1);
   }
 
-  // Of minutes that are over the last window stays, once there are too many places.
+  // Once there are too many places, of each of the oldest minutes the last one stays.
   _shorten() {
     const { times } = this;
     while (times[0] < times.at(-1) - SPAN_MS) this._drop(0);
     if (times.length <= KEPT) return;
-    const place = times.findIndex((time, number) => minuteOf(time) === minuteOf(times[number + 1]));
-    this._drop(Math.max(place, 0));
+    let surplus = times.length - ROOMY;
+    let kept = 0;
+    for (let place = 0; place < times.length; place += 1) {
+      if (surplus > 0 && minuteOf(times[place]) === minuteOf(times[place + 1])) {
+        surplus -= 1;
+        continue;
+      }
+      for (const list of this._lists) list[kept] = list[place];
+      kept += 1;
+    }
+    for (const list of this._lists) list.length = kept;
   }
 }
 
