@@ -21,7 +21,7 @@ import { CONNECTED, Line } from "./board/line.js";
 import { readBursts, readMoves, SHOWN } from "./board/movers/recent.js";
 import { nameOf } from "./board/names.js";
 import { ORDERS, nextOrder } from "./board/order.js";
-import { Page } from "./board/page.js";
+import { Page, Stops } from "./board/page.js";
 import { Selection } from "./board/selection.js";
 import { readInstruments, Store } from "./board/store.js";
 import { afterFrame, noteMeasure } from "./board/views/measure.js";
@@ -108,7 +108,9 @@ const view = {
   hold: () => (heldUntilMs = performance.now() + HELD_MS),
   setSearch: (search) => choose({ search }),
   openFirst: () => view.search && view.rows.length && view.select(view.rows[0].isin),
+  enterSearch: search,
   enterMain: () => focusOn(MAIN),
+  enterDetail: () => focusOn("#detail-title"),
   setOrder: (column) => choose({ chosenOrder: nextOrder(view.order, column) }),
   setWidth: (widthRem) => widthRem !== view.widthRem && choose({ widthRem }),
   setFigures(shown) {
@@ -197,9 +199,11 @@ const ticks = new TickClient(streamUrl(), {
     keepMovers();
     keepEvents();
     keepHours();
+    keepTrends();
   },
   onReset() {
     store.clear();
+    keepTrends();
     paintSoon();
   },
   onMessage: heard,
@@ -284,6 +288,7 @@ function draw() {
   keepStanding();
   // In other words it is another page: everything is drawn anew.
   const key = `${language()} ${zone()}`;
+  render(h(Stops, { view }), document.getElementById("stops"));
   render(h(Page, { key, view }), document.getElementById("board"));
   const { isin } = view.selection ?? {};
   const page = say("tickthrottle: market board");
@@ -568,6 +573,21 @@ async function keepHours() {
     // It is asked again.
   }
   areHoursAskedFor = false;
+}
+
+// How prices have gone before the page was open, and while it had no connection.
+let trendsTag = null;
+
+async function keepTrends() {
+  try {
+    const news = await getNews("v1/trends", trendsTag);
+    if (news === null) return;
+    trendsTag = news.tag;
+    store.setTrends(news.json);
+    paintSoon();
+  } catch {
+    // Lines then begin with what the page sees.
+  }
 }
 
 document.addEventListener("visibilitychange", keepEvents);

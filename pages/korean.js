@@ -51,8 +51,7 @@ export const KOREAN = {
   "Change is against the first price seen since this page opened.": "등락은 이 화면을 연 뒤 처음 본 가격 대비입니다.",
   "Change is against the previous close. Where none is known, it is marked * and against the first price seen since this page opened.":
     "등락은 전일 종가 대비입니다. 전일 종가를 모르는 종목은 * 표시하며, 이 화면을 연 뒤 처음 본 가격 대비입니다.",
-  "{name} is since this page opened.": "{name}: 이 화면을 연 뒤의 값입니다.",
-  "{name} and {other} are since this page opened.": "{name}, {other}: 이 화면을 연 뒤의 값입니다.",
+  "Range is of the newest half hour and since this page opened.": "고저는 최근 30분과 이 화면을 연 뒤의 값입니다.",
   "Keys: {slash} searches, {up} {down} go from stock to stock, {enter} opens one, {esc} closes it, {space} stars it.":
     "단축키: {slash} 검색, {up} {down} 종목 이동, {enter} 열기, {esc} 닫기, {space} 관심종목.",
   "Name, code, sector…": "종목명, 코드, 업종…",
@@ -62,6 +61,11 @@ export const KOREAN = {
   "And sector…": "업종 추가…",
   "All sectors": "전체 업종",
   "No longer {name}": "{name} 선택 해제",
+  "Skip to": "바로 가기",
+  "To the search": "검색으로",
+  "To the stocks": "종목으로",
+  "To the open stock": "열린 종목으로",
+  "About the stream": "스트림 정보",
   Window: "기준 시각",
   Lag: "지연",
   Stocks: "종목",
@@ -77,6 +81,8 @@ export const KOREAN = {
     "이 화면을 연 뒤 행 하나가 대표한 체결 건수의 평균",
   "No stock has the code or ISIN “{link}” of this address.": "이 주소의 코드 또는 ISIN “{link}”에 해당하는 종목이 없습니다.",
   "Windows come, but no trade since this page opened.": "구간은 오고 있으나 이 화면을 연 뒤로 체결이 없습니다.",
+  "{market} is open.": "{market} 장중입니다.",
+  "{market} is open until {time}.": "{market} 장중입니다. {time} 마감.",
   "{market} is closed.": "{market} 휴장입니다.",
   "{market} is closed, opens {time}.": "{market} 장이 닫혔습니다. {time} 개장.",
   "Windows come, but no trade since {time}.": "구간은 오고 있으나 {time} 이후로 체결이 없습니다.",
@@ -95,12 +101,11 @@ export const KOREAN = {
   Turnover: "거래대금",
   Volume: "거래량",
   "Last trade": "체결시각",
-  "the prices of the newest windows that came since this page opened, 60 at most":
-    "이 화면을 연 뒤 온 최근 구간의 가격, 최대 60개",
+  "the prices of the newest half hour, as far as they are known": "최근 30분의 가격(아는 범위에서)",
   "the lowest and highest price of the stock's day, and where the price is between them":
     "당일 최저가와 최고가, 그 사이 현재가의 위치",
-  "the lowest and highest price seen since this page opened, and where the price is between them":
-    "이 화면을 연 뒤의 최저가와 최고가, 그 사이 현재가의 위치",
+  "the lowest and highest price of the newest half hour and since this page opened, and where the price is between them":
+    "최근 30분과 이 화면을 연 뒤의 최저가와 최고가, 그 사이 현재가의 위치",
   "what was paid in the stock's day so far": "당일 누적 거래대금",
   "how much was traded in the stock's day so far": "당일 누적 거래량",
   "since this page opened, and how many the newest window's row stands for":
@@ -115,16 +120,20 @@ export const KOREAN = {
   "at the day's lower limit": "당일 하한가",
   halted: "거래정지",
   corrected: "정정",
-  "the trade that was shown was taken back: this is the newest one that stands":
-    "표시되었던 체결이 취소되어, 유효한 체결 중 가장 최근 것을 표시합니다",
+  "a trade was taken back or corrected: this is the newest one that stands":
+    "체결이 취소되거나 정정되어, 유효한 체결 중 가장 최근 것을 표시합니다",
   "not traded for now, says the instrument table": "종목 정보에 따르면 거래가 정지되었습니다",
   "of its day, from {low} to {high}": "당일 최저 {low}, 최고 {high}",
-  "since this page opened, from {low} to {high}": "이 화면을 연 뒤 최저 {low}, 최고 {high}",
+  "of the newest half hour and since this page opened, from {low} to {high}":
+    "최근 30분과 이 화면을 연 뒤 최저 {low}, 최고 {high}",
 
   // The market at a glance, and movers
   "The market at a glance": "시장 현황",
   "All markets": "전체 시장",
   All: "전체",
+  "Board index": "보드 지수",
+  "The board index is what all listed shares are worth, 1,000 being the previous close; no exchange tells it.":
+    "보드 지수는 전체 상장주식의 가치이며 전일 종가가 1,000입니다. 거래소가 발표하는 지수가 아닙니다.",
   "{name}: of {instruments} stocks that have traded, {up} are above their previous close, {same} at it, {down} below.":
     "{name}: 체결된 {instruments}개 종목 중 전일 종가보다 상승 {up}, 보합 {same}, 하락 {down}.",
   "{name}: of {instruments} stocks that have traded, {up} are above the first price seen since this page opened, {same} at it, {down} below.":

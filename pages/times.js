@@ -39,6 +39,9 @@ export function dateText(timeMs) {
 // The same with its zone, where it stands alone.
 export const zonedText = (timeMs) => `${clockText(timeMs)} ${zoneText()}`;
 
+// "15:30 local"
+export const zonedMinuteText = (timeMs) => `${clockText(timeMs).slice(0, 5)} ${zoneText()}`;
+
 // "Mon 09:00 local", with the date if that Monday is not the next one after `nowMs`.
 export function dayClockText(timeMs, nowMs) {
   const timeZone = current === "kst" ? KST : undefined;

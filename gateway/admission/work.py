@@ -18,6 +18,9 @@ HEAVY_SHARE = 0.5
 ROWS_A_DAY = 3
 """The statistics of an instrument's day: decimals, decoded and encoded."""
 
+ROWS_A_TREND = 5
+"""An instrument's closes of half an hour, picked out of its windows and encoded."""
+
 ROWS_A_BAR = 2
 """A bar that is read, whether or not it is told: a day has 1,440 of a minute."""
 

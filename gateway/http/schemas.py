@@ -230,6 +230,29 @@ class Chart(BaseModel):
     data: list[ChartPoint]
 
 
+class Trend(BaseModel):
+    """An instrument's closes, the last of the minute that ends at ``end``."""
+
+    isin: Isin
+    closes: Annotated[
+        list[Price | None],
+        shown([199500, None, 199600], "null: no trade in that minute", max_length=30),
+    ]
+
+
+class TrendsAnswer(BaseModel):
+    """Closes of the newest whole minutes, in the order of ISINs.
+
+    ``end`` is null where no whole minute is known.
+    """
+
+    end: Annotated[int | None, shown(1773964860000, "the last minute's end, ms")]
+    step: Annotated[int, shown(60000, "between two closes, ms")]
+    count: Count
+    left_out: Annotated[int, shown(0, "instruments there was no room for", ge=0)]
+    data: list[Trend]
+
+
 class History(Chart):
     """An instrument's history; ``next`` is where to go on from, null at its end."""
 

@@ -17,13 +17,21 @@ from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import Problem, json_answer
 from gateway.http.routers import new_router
 from gateway.http.schemas import Live, MarketHoursAnswer, NotReady, Ready, Version
-from gateway.rest import bar_routes, groups, instruments, quote_history, quotes, windows
+from gateway.rest import (
+    bar_routes,
+    groups,
+    instruments,
+    quote_history,
+    quotes,
+    trends,
+    windows,
+)
 from gateway.rest.rest_parts import RestParts
 from gateway.settings import GatewaySettings
 from ingest.market_hours.hours import MarketHours
 from tickthrottle_client.tick_v1 import PROTOCOL
 
-SUBJECTS = (instruments, quotes, groups, quote_history, bar_routes, windows)
+SUBJECTS = (*(instruments, quotes, groups, quote_history, trends, bar_routes, windows),)
 
 
 def create_routers(backend: Backend, access: OperatorAccess | None) -> list[APIRouter]:

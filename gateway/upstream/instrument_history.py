@@ -10,7 +10,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
@@ -94,10 +94,17 @@ class _Block:
         at = bisect_left(self.isins, isin)
         if at == len(self.isins) or self.isins[at] != isin:
             return None
-        begin = self._ends[at - 1] if at else 0
-        text = self._texts[begin : self._ends[at]].decode()
-        price, size, trades, time_us = text.split(" ")
+        price, size, trades, time_us = self._text(at).decode().split(" ")
         return Point(self.window, price, size, int(trades), int(time_us))
+
+    def fill_prices(self, known: dict[str, bytes]) -> None:
+        """Add the price of each instrument that is not ``known``."""
+        for at, isin in enumerate(self.isins):
+            if isin not in known:
+                known[isin] = self._text(at).partition(b" ")[0]
+
+    def _text(self, at: int) -> bytes:
+        return self._texts[self._ends[at - 1] if at else 0 : self._ends[at]]
 
 
 class InstrumentHistory:
@@ -117,6 +124,11 @@ class InstrumentHistory:
 
     def __len__(self) -> int:
         return len(self._blocks)
+
+    @property
+    def since_ms(self) -> int | None:
+        """The end of the oldest window that is kept, None without one."""
+        return self._blocks[0].window if self._blocks else None
 
     def clear(self) -> None:
         """Forget everything."""
@@ -171,6 +183,22 @@ class InstrumentHistory:
                 yield points.pop(yielded)
         for window in sorted(points, reverse=True):
             yield points[window]
+
+    def fill_closes(
+        self, closes: Sequence[dict[str, bytes]], begin_ms: int, step_ms: int
+    ) -> Iterator[None]:
+        """Fill in each instrument's newest price of each step, a window at a time.
+
+        The first step begins at ``begin_ms``; a window is of the step that it ends in.
+        """
+        for block in reversed(tuple(self._blocks)):
+            at = (block.window - begin_ms - 1) // step_ms
+            if at < -1:
+                # A part may have come late, but not that late.
+                return
+            if 0 <= at < len(closes):
+                block.fill_prices(closes[at])
+            yield
 
     def _come_to(self, block: _Block) -> None:
         if self._max_bytes:

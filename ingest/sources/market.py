@@ -30,6 +30,7 @@ _MARKETS = ("KOSPI", "KOSDAQ", "KONEX")
 _MARKET_WEIGHTS, _QUIET_MARKET_WEIGHTS = (35, 65, 0), (16, 50, 34)
 _QUIET_FROM = 2_591
 _PREFERRED = "우"
+_MEDIAN_LISTED = 20_000_000
 
 _OF_DOCUMENTS = ((593, "삼성전자"), (66, "SK하이닉스"))
 """The two that examples name are the most traded: codes 005930 and 000660."""
@@ -45,11 +46,12 @@ class SimulatedInstrument:
     market: str
     sector: str
     base_price: int
+    listed_shares: int
 
 
 COLUMNS = (
     *("isin", "code", "name", "market", "sector", "prev_close"),
-    *("currency", "tick_table"),
+    *("currency", "listed_shares", "tick_table"),
 )
 """Of the file with what is known of instruments besides their trades."""
 
@@ -60,7 +62,10 @@ def encode_instruments(instruments: Iterable[SimulatedInstrument]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     writer.writerows(
-        (i.isin, i.code, i.name, i.market, i.sector, i.base_price, "KRW", "krx")
+        (
+            *(i.isin, i.code, i.name, i.market, i.sector, i.base_price),
+            *("KRW", i.listed_shares, "krx"),
+        )
         for i in instruments
     )
     return text.getvalue()
@@ -119,17 +124,21 @@ def create_instruments(seed: str, count: int) -> tuple[SimulatedInstrument, ...]
         weights = _QUIET_MARKET_WEIGHTS if is_quiet else _MARKET_WEIGHTS
         markets += chances.choices(_MARKETS, weights)
     sectors = Random(f"{seed}/sectors").choices(SECTORS, k=count)
+    chances = Random(f"{seed}/listed")
+    listed = [int(chances.lognormvariate(0, 1) * _MEDIAN_LISTED) for _ in stems]
     names = create_names(seed, sectors)
     for rank, (_, name) in enumerate(_OF_DOCUMENTS[:count]):
         names[rank], markets[rank], sectors[rank] = name, _MARKETS[0], SECTORS[0]
     instruments: list[SimulatedInstrument] = []
-    rows = zip(shares, names, markets, sectors, strict=True)
-    for (isin, code, is_preferred, price), name, market, sector in rows:
+    rows = zip(shares, names, markets, sectors, listed, strict=True)
+    for (isin, code, is_preferred, price), name, market, sector, of_it in rows:
         if is_preferred:
             common = instruments[-1]
             name = common.name + _PREFERRED
             market, sector = common.market, common.sector
-        instruments.append(SimulatedInstrument(isin, code, name, market, sector, price))
+        instruments.append(
+            SimulatedInstrument(isin, code, name, market, sector, price, of_it)
+        )
     return tuple(instruments)
 
 

@@ -12,7 +12,7 @@ import { Detail } from "./detail.js";
 import { ChartGrid } from "./grid/chart_grid.js";
 import { html } from "./html.js";
 import { MarketMap } from "./map/market_map.js";
-import { closedText } from "./market_hours.js";
+import { closedText, openText } from "./market_hours.js";
 import { Events, Movers } from "./movers/movers.js";
 import { Table } from "./table.js";
 import { ViewSwitch } from "./views/switch.js";
@@ -25,14 +25,10 @@ const REFERENCES = {
   ),
 };
 
-// What the page knows only since it opened says so.
+// Where nobody knows the day, the page says what its ranges are of.
 function sinceText({ columns }, hasDays) {
-  const isSince = (id) => id === "spark" || (id === "range" && !hasDays);
-  const names = columns.filter(({ id }) => isSince(id)).map(({ label }) => say(label));
-  if (!names.length) return "";
-  const [name, other] = names;
-  if (other === undefined) return ` ${say("{name} is since this page opened.", { name })}`;
-  return ` ${say("{name} and {other} are since this page opened.", { name, other })}`;
+  if (hasDays || columns.every(({ id }) => id !== "range")) return "";
+  return ` ${say("Range is of the newest half hour and since this page opened.")}`;
 }
 
 // `view` is what board.js knows and can do; there is no other state than that, but for
@@ -48,11 +44,11 @@ export function Page({ view }) {
         <div class="top">
           <${ViewSwitch} shown=${view.place.name} onView=${view.showView} />
           <${Tools} view=${view} />
-          <${Figures} view=${view} />
+          <p id="hours" class="soft">${openText(view.hours, Date.now())}</p>
         </div>
         <p id="notice" role="status">${strangeText(view) || closedText(view.hours, Date.now()) || quietText(store.quiet(), view.windowMs)}</p>
         <${Glance}
-          sums=${glance(store.all)}
+          sums=${glance(store.all, store.indexBases)}
           markets=${view.filters.markets}
           onMarket=${view.toggleMarket}
           reference=${reference}
@@ -66,10 +62,14 @@ export function Page({ view }) {
           onSelect=${view.select}
         />
         <${VIEWS[view.place.name]} view=${view} reference=${reference} />
-        <p class="foot soft">
-          <span>${say(REFERENCES[reference])}${view.place.name === "table" && sinceText(view.layout, store.hasDays)}</span>
+        <div class="foot soft">
+          <p>${say(REFERENCES[reference])}${view.place.name === "table" && sinceText(view.layout, store.hasDays)}</p>
           ${KEYS[view.place.name]()}
-        </p>
+          <details id="stream">
+            <summary>${say("About the stream")}</summary>
+            <${Figures} view=${view} />
+          </details>
+        </div>
       </div>
       ${view.menu === "columns" &&
       html`
@@ -116,10 +116,22 @@ export function Page({ view }) {
   `;
 }
 
+// The first stops of whoever goes through the page by keyboard or by ear.
+export function Stops({ view }) {
+  const stop = (text, onClick) => html`<button type="button" onClick=${onClick}>${text}</button>`;
+  return html`
+    <nav aria-label=${say("Skip to")}>
+      ${stop(say("To the search"), view.enterSearch)}
+      ${stop(say("To the stocks"), view.enterMain)}
+      ${view.opened !== null && stop(say("To the open stock"), view.enterDetail)}
+    </nav>
+  `;
+}
+
 function TableView({ view, reference }) {
   const { store, rows } = view;
   return html`
-    <div class="panel table">
+    <section class="panel table" aria-label=${say("Stocks")}>
       <${Table}
         rows=${rows}
         layout=${view.layout}
@@ -137,7 +149,7 @@ function TableView({ view, reference }) {
         onFigures=${view.setFigures}
       />
       ${rows.length === 0 && html`<p id="empty" class="soft">${emptyText(view)}</p>`}
-    </div>
+    </section>
   `;
 }
 

@@ -4,6 +4,7 @@
 // of thousands of instruments anew in each window are what the page's garbage would be made of.
 // `version` is another number whenever something in the row is another one.
 
+import { weightOf } from "./day/board_index.js";
 import { limitOf } from "./day/limits.js";
 import { countsForRange } from "./day/range.js";
 import { Trace } from "./day/trace.js";
@@ -18,7 +19,7 @@ export class Row {
     this.day = undefined; // the day so far as of the item (tick.js); undefined: nobody knows it
     this.window = null; // in which the item came; null: it was known when the page asked
     this.trades = 0; // since the page opened
-    this.isCorrected = false; // a trade that was shown was taken back with the newest item
+    this.isCorrected = false; // the newest item takes back what was shown, or is a correction
     this.price = NaN;
     this.digits = 0; // how many places its prices have needed, and their differences
     this.high = NaN; // of all trades that the newest item stands for, as `low`; NaN: of none
@@ -26,7 +27,7 @@ export class Row {
     this.change = null; // against the previous close, or else the first price seen (format.js)
     this.turnover = null; // of the day so far, as `volume`; null: nobody tells it
     this.volume = null;
-    this.trace = new Trace(); // what was seen of its price
+    this.trace = new Trace(); // how its price has gone
     this.version = 0;
     this._first = price;
     this._compared = null; // the price and the reference that the change is of
@@ -39,9 +40,11 @@ export class Row {
     const own = saysRange(item) ? item.price : NaN;
     this.high = Number(item.high ?? own);
     this.low = Number(item.low ?? own);
-    if (this.item?.seq !== item.seq) this.trace.add(Number(item.price), this.high, this.low);
+    const timeMs = window ?? item.time / 1000;
+    if (this.item?.seq !== item.seq) this.trace.add(timeMs, Number(item.price), this.high, this.low);
     else this.trace.widen(this.high, this.low);
-    this.isCorrected = this.item !== null && (item.revision ?? 0) > (this.item.revision ?? 0);
+    const isTakenBack = this.item !== null && (item.revision ?? 0) > (this.item.revision ?? 0);
+    this.isCorrected = isTakenBack || item.corrects !== undefined;
     this.item = item;
     this.day = item.day;
     this.window = window;
@@ -55,6 +58,17 @@ export class Row {
   join(instrument) {
     this._know(instrument);
     this._compare();
+  }
+
+  // The gateway has told its closes of minutes (day/trace.js).
+  fill(endMs, closes) {
+    this.version += 1;
+    this.trace.fill(endMs, closes);
+  }
+
+  // What its change adds to the value of all listed shares (day/board_index.js).
+  get gained() {
+    return this._weight * this.change.difference;
   }
 
   // With every digit: of the day so far, or else what its newest trade says of it.
@@ -88,6 +102,7 @@ export class Row {
   _know(instrument) {
     this.instrument = instrument; // what the instrument table says of it; null: nothing
     this.isAgainstClose = Boolean(Number(instrument?.prev_close)); // whether the change is
+    this._weight = weightOf(instrument);
     this._text = null;
   }
 

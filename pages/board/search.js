@@ -1,19 +1,7 @@
 // What a search finds: by name, code, ISIN, market or sector, and by first consonants of
 // what is Korean. Pure.
 
-const LEADING = "ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ";
-const FIRST_SYLLABLE = 0xac00;
-const SYLLABLES = 11_172;
-const SYLLABLES_OF_A_CONSONANT = 588;
-
-// "삼성전자" -> "ㅅㅅㅈㅈ"; other characters stay.
-export function consonants(text) {
-  return Array.from(text, (character) => {
-    const place = character.codePointAt(0) - FIRST_SYLLABLE;
-    if (place < 0 || place >= SYLLABLES) return character;
-    return LEADING[Math.floor(place / SYLLABLES_OF_A_CONSONANT)];
-  }).join("");
-}
+import { consonants, typed } from "./hangul.js";
 
 const plain = (text) => text.normalize("NFC").toLowerCase();
 
@@ -24,11 +12,11 @@ export function searchText(isin, instrument) {
   return `${text}\n${consonants(text)}`;
 }
 
-// The words of a search; every one of them has to be found.
+// The words of a search, each as what finds it (hangul.js); every one has to be found.
 export function words(text) {
-  return plain(text).split(/\s+/).filter(Boolean);
+  return plain(text).split(/\s+/).filter(Boolean).map(typed);
 }
 
 export function matches(text, wanted) {
-  return wanted.every((word) => text.includes(word));
+  return wanted.every((word) => (typeof word === "string" ? text.includes(word) : word.test(text)));
 }

@@ -1,6 +1,7 @@
 // What the board knows: the newest row of every instrument. Pure.
 
 import { isWanted, sectorsOf } from "./choice/filters.js";
+import { basesOf } from "./day/board_index.js";
 import { comparator } from "./order.js";
 import { Row } from "./row.js";
 import { matches, words } from "./search.js";
@@ -11,6 +12,8 @@ export function readInstruments(text) {
   return JSON.parse(text.replace(/"prev_close":\s*(-?[\d.]+)/g, '"prev_close":"$1"'));
 }
 
+const NO_TRENDS = { endMs: null, closes: new Map() };
+
 export class Store {
   constructor() {
     this.rows = new Map(); // ISIN -> row (row.js)
@@ -20,6 +23,7 @@ export class Store {
     this.newestMs = 0; // the time of the newest trade, by the exchange's clock
     this.hasDays = false; // whether an item has said the day so far
     this.hasSums = false; // whether it, or else a trade, has said what was traded in its day
+    this.indexBases = new Map(); // of the board indices (day/board_index.js)
     this.window = null; // the newest window's end
     this.changed = 0; // rows that came with it
     this.tradesInWindow = 0;
@@ -27,13 +31,21 @@ export class Store {
     this.totalRows = 0;
     this._counted = null;
     this._firstWindow = null;
+    this._trends = NO_TRENDS;
   }
 
   // Names may come before or after prices.
   setInstruments(instruments) {
     this.instruments = new Map(instruments.map((instrument) => [instrument.isin, instrument]));
     this.sectors = sectorsOf(instruments);
+    this.indexBases = basesOf(instruments);
     this.all.forEach((row) => row.join(this._instrumentOf(row)));
+  }
+
+  // What /v1/trends tells; it may come before or after prices.
+  setTrends({ end, data }) {
+    this._trends = { endMs: end, closes: new Map(data.map(({ isin, closes }) => [isin, closes])) };
+    this.all.forEach((row) => this._fill(row));
   }
 
   // The instrument that has this ISIN or this code, null if none is known to have it.
@@ -52,17 +64,19 @@ export class Store {
     this.all = [];
     this.hasDays = false;
     this.newestMs = 0;
+    this._trends = NO_TRENDS;
   }
 
   // `window` is null for what was known when the page asked.
   put(item, window) {
-    let row = this.rows.get(item.isin);
-    if (row === undefined) {
-      row = new Row(item, this._instrumentOf(item));
+    const known = this.rows.get(item.isin);
+    const row = known ?? new Row(item, this._instrumentOf(item));
+    row.put(item, window);
+    if (known === undefined) {
       this.rows.set(item.isin, row);
       this.all.push(row);
+      this._fill(row);
     }
-    row.put(item, window);
     this.newestMs = Math.max(this.newestMs, item.time / 1000);
     this.hasDays ||= row.day !== undefined;
     this.hasSums ||= row.turnover !== null;
@@ -111,6 +125,11 @@ export class Store {
   get reference() {
     if (!this.all.some((row) => row.isAgainstClose)) return "first";
     return this.all.every((row) => row.isAgainstClose) ? "close" : "mixed";
+  }
+
+  _fill(row) {
+    const closes = this._trends.closes.get(row.isin);
+    if (closes !== undefined) row.fill(this._trends.endMs, closes);
   }
 
   _instrumentOf({ isin }) {

@@ -13,9 +13,9 @@ import { aboutText, langOf, nameOf } from "./names.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
 
 const TITLES = {
-  spark: phrase("the prices of the newest windows that came since this page opened, 60 at most"),
+  spark: phrase("the prices of the newest half hour, as far as they are known"),
   range: phrase("the lowest and highest price of the stock's day, and where the price is between them"),
-  rangeSeen: phrase("the lowest and highest price seen since this page opened, and where the price is between them"),
+  rangeSeen: phrase("the lowest and highest price of the newest half hour and since this page opened, and where the price is between them"),
   turnover: phrase("what was paid in the stock's day so far"),
   volume: phrase("how much was traded in the stock's day so far"),
   trades: phrase("since this page opened, and how many the newest window's row stands for"),

@@ -1,4 +1,4 @@
-"""Ten things somebody does who sees the board for the first time, and reads nothing.
+"""Twelve things somebody does who sees the board for the first time, and reads nothing.
 
 A step is a press, a choice or a text that is typed, at something in view whose words
 are what the visitor would look for. How many each takes is what docs/board.md says.
@@ -18,7 +18,11 @@ from tests.paths import ROOT
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
-INSTRUMENTS = NAMES + "KR7035420009,035420,NAVER,KOSDAQ,인터넷,10000\n"
+SHARES = {"prev_close": "listed_shares", "200000": "5000", "900000.50": "200"}
+INSTRUMENTS = "".join(
+    f"{line},{SHARES.get(line.split(',')[-1], '')}\n"
+    for line in [*NAMES.splitlines(), "KR7035420009,035420,NAVER,KOSDAQ,인터넷,10000"]
+)
 
 
 class Visitor:
@@ -53,7 +57,7 @@ def guest(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Visitor]:
     instruments = tmp_path / "instruments.csv"
     instruments.write_text(INSTRUMENTS, "utf-8")
     prices = {SAMSUNG: "199400", HYNIX: "900000.50", NAVER: "10000"}
-    with running_board(page, client, instruments, prices) as board:
+    with running_board(page, client, instruments, prices, "24/7") as board:
         board.resize(1440)
         publish_trade(board, 2, SAMSUNG, "201000", value=1_780_000_000)
         publish_trade(board, 3, HYNIX, "890000", value=29_182_641_000)
@@ -61,6 +65,18 @@ def guest(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Visitor]:
         expect(board.row(HYNIX).locator(".turnover")).to_have_text("29.2B")
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         yield Visitor(board)
+
+
+def see_whether_it_is_open(guest: Visitor) -> None:
+    """The head of the page says so."""
+    expect(guest.page.locator("#hours")).to_have_text("24/7 is open.")
+
+
+def see_how_the_market_stands(guest: Visitor) -> None:
+    """Its tile has its board index and what it has gained."""
+    level = guest.page.locator("#glance .level")
+    expect(level).to_be_in_viewport()
+    expect(level).to_have_text("Board index 1,002.54 +0.25%")
 
 
 def find_an_instrument(guest: Visitor) -> None:
@@ -135,6 +151,8 @@ def read_korean(guest: Visitor) -> None:
 
 
 TASKS: dict[str, Callable[[Visitor], None]] = {
+    "see whether the market is open": see_whether_it_is_open,
+    "see how the market stands": see_how_the_market_stands,
     "find an instrument by its name": find_an_instrument,
     "see what rose most": see_what_moved_most,
     "open an instrument": open_an_instrument,
@@ -149,7 +167,7 @@ TASKS: dict[str, Callable[[Visitor], None]] = {
 
 
 def test_a_first_visit_needs_no_documents(guest: Visitor) -> None:
-    """Ten tasks one after the other, in as many steps as the page's text says."""
+    """Twelve tasks one after the other, in as many steps as the page's text says."""
     text = (ROOT / "docs" / "board.md").read_text("utf-8")
     told = re.findall(r"^\| ([a-z][^|]+) \| (\d+) \|", text, re.M)
     taken = []

@@ -222,6 +222,27 @@ def test_arrows_go_from_instrument_to_instrument(board: Board, width: int) -> No
         is_closed(board)
 
 
+def test_the_first_stops_lead_to_search_table_and_detail(board: Board) -> None:
+    """By keyboard from the top of the page, each by one press."""
+    page, search = board.page, board.page.locator("#search")
+    for tabs, target in [(1, search), (2, page.get_by_role("grid"))]:
+        page.reload()
+        board.publisher.publish()
+        board.is_live()
+        for _ in range(tabs):
+            page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(target).to_be_focused()
+    board.row(SAMSUNG).locator(".price").click()
+    title = page.locator("#detail-title")
+    expect(title).to_be_focused()
+    page.locator("#stops").get_by_role("button", name="To the open stock").focus()
+    page.keyboard.press("Enter")
+    expect(title).to_be_focused()
+    for landmark in ("search", "region"):
+        expect(page.get_by_role(landmark).first).to_be_visible()
+
+
 def test_the_keys_are_explained_on_the_page(board: Board) -> None:
     """In words, and to a screen reader of the table."""
     keys = board.page.locator("#keys")

@@ -1,5 +1,6 @@
 """The market board's day: turnover, ranges, marks, markets, columns, watch-lists."""
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from tests.conftest import eventually
 from tests.e2e.axe import grave_findings
 from tests.e2e.board_page import Board, running_board
 from tests.e2e.board_page import publish_trade as publish
-from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_row
+from tests.gateway.samples import FIRST_WINDOW, HYNIX, NAVER, SAMSUNG, make_row
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
@@ -94,7 +95,8 @@ def test_the_day_is_the_streams_where_it_tells_one(board: Board) -> None:
     header = page.get_by_role("columnheader", name="Range")
     foot, panel = page.locator(".foot"), page.locator(".detail .day")
     expect(header).to_have_attribute("title", re.compile("since this page opened"))
-    expect(foot).to_contain_text("Trend and Range are since this page opened.")
+    told = "Range is of the newest half hour and since this page opened."
+    expect(foot).to_contain_text(told)
     day = b"!1773932400000,9,4000,803000000.5,210000,199000,200500"
     board.publisher.publish(make_row(SAMSUNG, "201500", 1_004)._replace(day=day))
     expect(samsung.locator(".range")).to_contain_text(
@@ -103,7 +105,7 @@ def test_the_day_is_the_streams_where_it_tells_one(board: Board) -> None:
     expect(samsung.locator(".turnover")).to_have_attribute("title", "803,000,000.5")
     expect(samsung.locator(".volume")).to_have_text("4.00K")
     expect(header).to_have_attribute("title", re.compile("of the stock's day"))
-    expect(foot).to_contain_text("Trend is since this page opened.")
+    expect(foot).not_to_contain_text(told)
     board.publisher.publish(make_row(SAMSUNG, "211000", 1_005))
     for is_loaded_anew in (False, True):
         if is_loaded_anew:
@@ -119,6 +121,28 @@ def test_the_day_is_the_streams_where_it_tells_one(board: Board) -> None:
     expect(panel).to_contain_text("VWAP200,851.5")
     board.publisher.publish(make_row(SAMSUNG, "198000", 1_006))
     expect(panel).to_contain_text("Low198,000Volume4,080")
+
+
+def test_a_price_has_gone_somewhere_before_the_page_was_open(board: Board) -> None:
+    """Lines and ranges begin with closes of minutes; what comes goes on from there."""
+    page, samsung, publisher = board.page, board.row(SAMSUNG), board.publisher
+    minute = FIRST_WINDOW // 60_000 * 60_000
+    for number, price in enumerate(["205000", "195000", "202000"], start=2):
+        row = make_row(SAMSUNG, price, 1_003 + number)
+        publisher.publish_at(minute + 60_000 * number, row)
+    publisher.publish_at(minute + 242_000, make_row(SAMSUNG, "201000", 1_010))
+    gateway = board.gateway
+    eventually(lambda: json.loads(gateway.get("/v1/trends")[1])["count"] == 1)
+    page.reload()
+    publisher.publish_at(minute + 244_000)
+    board.is_in_state("Live")
+    path = samsung.locator(".spark path")
+    # The last price is that of the snapshot, by its own time.
+    expect(path).to_have_attribute("d", re.compile(r"^M0\.0,[\d.]+(L[\d.,]+){3}$"))
+    expect(samsung.locator(".range")).to_contain_text("from 195,000 to 205,000")
+    publisher.publish_at(minute + 246_000, make_row(SAMSUNG, "210000", 1_011))
+    expect(path).to_have_attribute("d", re.compile(r"L96\.0,2\.0$"))
+    expect(samsung.locator(".range")).to_contain_text("from 195,000 to 210,000")
 
 
 def test_a_price_that_changes_lights_up_for_a_moment(board: Board) -> None:
@@ -245,6 +269,37 @@ def test_the_day_is_for_everyone_at_every_width(board: Board, scheme: str) -> No
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         scroller = page.locator(".scroller")
         assert scroller.evaluate("(table) => table.scrollWidth <= table.clientWidth")
+
+
+def test_the_market_comes_first_and_the_stream_behind_a_line(
+    page: Page, client: redis.Redis, tmp_path: Path
+) -> None:
+    """Whether it is open, and what all its shares are worth beside yesterday."""
+    instruments = tmp_path / "instruments.csv"
+    instruments.write_text(
+        "isin,code,name,market,prev_close,listed_shares,currency\n"
+        f"{SAMSUNG},005930,삼성전자,KOSPI,200000,5000,KRW\n"
+        f"{HYNIX},000660,SK하이닉스,KOSPI,900000,500,KRW\n"
+        f"{NAVER},035420,네이버,KOSDAQ,10000,,KRW\n",
+        "utf-8",
+    )
+    prices = {SAMSUNG: "202000", NAVER: "12000"}
+    with running_board(page, client, instruments, prices, "24/7") as board:
+        expect(page.locator("#hours")).to_have_text("24/7 is open.")
+        level = page.locator("#glance .level")
+        expect(level).to_have_text("Board index 1,006.90 +0.69%")
+        board.publish(**{HYNIX: "918000"})
+        expect(level).to_have_text("Board index 1,013.10 +1.31%")
+        window = page.locator("#window")
+        expect(window).to_be_hidden()
+        page.get_by_text("About the stream").click()
+        expect(window).to_be_visible()
+        for width in WIDTHS:
+            board.resize(width)
+            board.publisher.publish()
+            board.is_in_state("Live")
+            assert grave_findings(page) == []
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_closed_market_says_when_it_opens(

@@ -47,7 +47,7 @@ UNREADABLE = r"""() => {
   const found = [];
   const texts = [];
   const unseen = ".visually-hidden, [inert], option, [hidden], noscript, script";
-  const figures = ".number, .price, .change, .ratio, .ends, .counts, .sum";
+  const figures = ".number, .price, .change, .ratio, .ends, .counts, .sum, .level";
   const isOf = (value, ...names) => names.includes(value);
   const isRolled = getComputedStyle(document.body).overflowY === "visible";
   const head = document.querySelector(".scroller thead")?.getBoundingClientRect();

@@ -31,7 +31,7 @@ def test_the_board_shows_every_instrument_with_its_exact_price(
             page.locator("#rows tr", has_text="199,500")
         ).wait_for(timeout=10_000 * PATIENCE)
         assert "37" in samsung.inner_text()
-        assert page.locator("#instruments").inner_text() == "2"
+        assert page.locator("#instruments").text_content() == "2"
         page.screenshot(path=str(tmp_path / "board.png"))
         page.fill("#search", "000660")
         samsung.wait_for(state="hidden", timeout=10_000 * PATIENCE)

@@ -19,6 +19,7 @@ import {
 } from "./static/board/choice/lists.js";
 import { amountText, barOfDay, barText, candleOf, digitsOf, kindOf } from "./static/board/candles/bars.js";
 import { choiceText, layoutFor, moved, orderAmong, parseChoice, widest } from "./static/board/columns.js";
+import { basesOf, levelChange, levelOf, levelText, weightOf } from "./static/board/day/board_index.js";
 import { glance, shortText } from "./static/board/day/breadth.js";
 import { dailyLimits, limitOf } from "./static/board/day/limits.js";
 import { placeIn, rangeOf } from "./static/board/day/range.js";
@@ -30,7 +31,8 @@ import { Line } from "./static/board/line.js";
 import { readBursts, readMoves, recent } from "./static/board/movers/recent.js";
 import { langOf, nameOf } from "./static/board/names.js";
 import { comparator, nextOrder } from "./static/board/order.js";
-import { consonants, matches, searchText, words } from "./static/board/search.js";
+import { consonants } from "./static/board/hangul.js";
+import { matches, searchText, words } from "./static/board/search.js";
 import { madeMs, Staleness, summary } from "./static/board/staleness.js";
 import { Store } from "./static/board/store.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./static/board/virtual.js";
@@ -117,6 +119,18 @@ test("an instrument is found by name, code, ISIN, market, sector and first conso
   // A name typed on a Mac comes decomposed.
   assert.ok(matches(text, words("삼성전자".normalize("NFD"))));
   assert.ok(matches(searchText(HYNIX, null), words("0660")));
+});
+
+test("an instrument is found while its name is being typed, key by key", () => {
+  const text = searchText(SAMSUNG, { name: "삼성전자" });
+  for (const found of "ㅅ 사 삼 삼ㅅ 삼서 삼성 삼성ㅈ 삼성저 삼성전 삼성전ㅈ 삼성전자 ㅅㅅ전".split(" ")) {
+    assert.ok(matches(text, words(found)), found);
+  }
+  // The ㄴ of 전 is the final of its own syllable, that of 선 begins the next one.
+  const nara = searchText(SAMSUNG, { name: "서나라" });
+  assert.ok(matches(nara, words("선")) && matches(nara, words("서나")));
+  for (const lost of "삼상 성삼 삼성선 삼성전작 삼성(".split(" ")) assert.ok(!matches(text, words(lost)), lost);
+  assert.ok(matches(searchText("A", { name: "우리(주)" }), words("우리(주")));
 });
 
 test("an address names an instrument beside a token", () => {
@@ -245,25 +259,75 @@ test("a price at a limit is marked where the exchange's steps hold", () => {
   assert.equal(limitOf(null, 13_000), null);
 });
 
-test("what was seen of a price is its range and its newest sixty windows", () => {
+const MINUTE_MS = 60_000;
+
+test("how a price went is its range and a line over the time it is of", () => {
   const trace = new Trace();
   assert.equal(sparkPath(trace), "");
-  trace.add(100);
+  trace.add(2_000, 100);
   assert.equal(placeIn(trace, 100), null);
-  trace.add(NaN);
-  trace.add(200);
+  trace.add(3_000, NaN);
+  trace.add(4_000, 200);
   assert.equal(placeIn(trace, 150), 0.5);
   assert.equal(sparkPath(trace), "M0.0,20.0L96.0,2.0");
-  for (let i = 0; i < 100; i += 1) trace.add(150);
-  assert.equal(trace.prices.length, 60);
-  assert.equal(sparkPath(trace).split("L")[0], "M0.0,11.0");
-  assert.deepEqual([trace.low, trace.high], [100, 200]);
+  trace.add(10_000, 150);
+  assert.equal(sparkPath(trace), "M0.0,20.0L24.0,2.0L96.0,11.0");
+});
+
+test("of minutes that are over one place stays, and half an hour of them", () => {
+  const trace = new Trace();
+  for (let timeMs = 2_000; timeMs <= 5 * MINUTE_MS; timeMs += 2_000) {
+    trace.add(timeMs, timeMs);
+    assert.ok(trace.times.length <= 60);
+  }
+  assert.deepEqual(trace.times.slice(0, 3), [1, 2, 3].map((minute) => minute * MINUTE_MS));
+  assert.deepEqual(trace.times.slice(-30), Array.from({ length: 30 }, (_, place) => 242_000 + 2_000 * place));
+  for (let timeMs = 302_000; timeMs <= 100 * MINUTE_MS; timeMs += 2_000) trace.add(timeMs, 1);
+  assert.equal(trace.times.at(-1) - trace.times[0], 30 * MINUTE_MS);
+  assert.ok(trace.times.length >= 31 && trace.times.length <= 60);
+  assert.equal(trace.low, 1);
+});
+
+test("closes of minutes are where nothing is known, before and between what was seen", () => {
+  const trace = new Trace();
+  trace.add(3 * MINUTE_MS - 1_000, 30);
+  trace.add(6 * MINUTE_MS + 2_000, 60);
+  trace.fill(6 * MINUTE_MS, [11, null, 3, 41, null, 61]);
+  assert.deepEqual(trace.prices, [11, 30, 41, 61, 60]);
+  assert.deepEqual(trace.times.map((time) => Math.ceil(time / MINUTE_MS)), [1, 3, 4, 6, 7]);
+  assert.deepEqual([trace.low, trace.high], [11, 61]);
+  trace.fill(6 * MINUTE_MS, [9, 9]);
+  assert.deepEqual(trace.prices, [11, 30, 41, 9, 61, 60]);
+  const empty = new Trace();
+  empty.fill(2 * MINUTE_MS, [1, 2]);
+  assert.equal(sparkPath(empty), "M0.0,20.0L96.0,2.0");
+});
+
+test("a time that is ahead of the stream's is of the past all the same", () => {
+  const trace = new Trace();
+  trace.add(9_000_000, 5);
+  trace.add(8_000, 6);
+  assert.deepEqual([trace.times, trace.prices], [[8_000], [6]]);
+});
+
+test("trends reach their rows, whichever come first", () => {
+  const trends = { end: 2 * MINUTE_MS, data: [{ isin: "A", closes: [5, 6] }, { isin: "B", closes: [7] }] };
+  const store = new Store();
+  store.put(item("A", "8", 125), null);
+  const { version } = store.rows.get("A");
+  store.setTrends(trends);
+  store.put(item("B", "9", 125), null);
+  assert.deepEqual(store.all.map(({ trace }) => trace.prices), [[5, 6, 8], [7, 9]]);
+  assert.ok(store.rows.get("A").version > version);
+  store.clear();
+  store.put(item("A", "8", 125), null);
+  assert.deepEqual(store.rows.get("A").trace.prices, [8]);
 });
 
 test("what was touched within a window widens range and line; late trades, the range alone", () => {
   const trace = new Trace();
-  trace.add(100);
-  trace.add(100, 200, 100);
+  trace.add(2_000, 100);
+  trace.add(4_000, 100, 200, 100);
   assert.deepEqual([trace.low, trace.high], [100, 200]);
   assert.equal(sparkPath(trace), "M0.0,20.0L96.0,2.0L96.0,20.0L96.0,20.0");
   trace.widen(300, 50);
@@ -346,15 +410,42 @@ test("events are recent by the exchange's clock, and absent where nobody makes t
 });
 
 test("the market at a glance adds up by market", () => {
-  const row = (market, kind, turnover) => ({ instrument: market && { market }, change: { kind }, turnover });
+  const row = (market, kind, turnover, gained = 0) => ({ instrument: market && { market }, change: { kind }, turnover, gained });
   const sums = glance([row("A", "up", 5), row("B", "down", 9), row("B", "", null), row(null, "up", null)]);
   assert.deepEqual(sums, [
-    { market: null, instruments: 4, up: 2, down: 1, same: 1, turnover: 14 },
-    { market: "B", instruments: 2, up: 0, down: 1, same: 1, turnover: 9 },
-    { market: "A", instruments: 1, up: 1, down: 0, same: 0, turnover: 5 },
+    { market: null, instruments: 4, up: 2, down: 1, same: 1, turnover: 14, level: null },
+    { market: "B", instruments: 2, up: 0, down: 1, same: 1, turnover: 9, level: null },
+    { market: "A", instruments: 1, up: 1, down: 0, same: 0, turnover: 5, level: null },
   ]);
+  const levels = glance([row("A", "up", 5, 30), row("A", "down", 1, -20), row("B", "", 1)], new Map([["A", 1_000]]));
+  assert.deepEqual(levels.map(({ level }) => level), [null, 1_010, null]);
   const texts = [0, 999, 999.6, 2_918_264_100, 45_600, 999_999, 123_400_000, 7.2e12, null].map(shortText);
   assert.deepEqual(texts, ["0", "999", "1.00K", "2.92B", "45.6K", "1.00M", "123M", "7.20T", "–"]);
+});
+
+test("the board index is what listed shares are worth beside the previous close", () => {
+  const listed = (isin, market, prev_close, listed_shares, currency = "KRW") => ({ isin, market, prev_close, listed_shares, currency });
+  const instruments = [
+    listed("A", "X", "100", 1_000),
+    listed("B", "X", "50.5", 2_000),
+    listed("C", "X", null, 9_999),
+    listed("D", "X", "7", null),
+    listed("E", "Y", "1", 10),
+    listed("F", "Y", "1", 10, "USD"),
+  ];
+  assert.deepEqual(instruments.map(weightOf), [1_000, 2_000, 0, 0, 10, 10]);
+  assert.equal(weightOf(null), 0);
+  assert.deepEqual([...basesOf(instruments)], [["X", 201_000], ["Y", NaN]]);
+  assert.deepEqual([levelOf(201_000, 2_010), levelOf(undefined, 0), levelOf(NaN, 0)], [1_010, null, null]);
+  const store = new Store();
+  store.setInstruments(instruments);
+  // B has not traded: it counts at its previous close.
+  store.put(item("A", "110"), null);
+  store.put(item("C", "1"), null);
+  assert.deepEqual(store.all.map(({ gained }) => gained), [10_000, 0]);
+  const [, { level }] = glance(store.all, store.indexBases);
+  assert.deepEqual([levelText(level), ratioText(levelChange(level))], ["1,049.75", "+4.98%"]);
+  assert.deepEqual([levelText(1_234.5), ratioText(levelChange(1_000.004)), ratioText(levelChange(990))], ["1,234.50", "0.00%", "−1.00%"]);
 });
 
 test("a filter wants the chosen markets and sectors, or all", () => {
@@ -707,7 +798,8 @@ test("a row whose trade was taken back says so until its next trade", () => {
   assert.equal(store.rows.get("A").isCorrected, true);
   store.put(item("A", "71", 3, { revision: 1 }), 6_000);
   assert.equal(store.rows.get("A").isCorrected, false);
-  // What was so when the page asked is no news of this page's.
+  // What was so when the page asked is no news of this page's, but for a correction itself.
   store.put(item("B", "5", 1, { revision: 3 }), null);
-  assert.equal(store.rows.get("B").isCorrected, false);
+  store.put(item("C", "5", 1, { revision: 3, corrects: 7 }), null);
+  assert.deepEqual(["B", "C"].map((isin) => store.rows.get(isin).isCorrected), [false, true]);
 });

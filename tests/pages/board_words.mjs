@@ -10,7 +10,7 @@ import { KOREAN } from "./static/korean.js";
 import { learn, parts, say, setLanguage, wantedLanguage } from "./static/language.js";
 import { SENTENCES } from "./static/operations/gateway_words.js";
 import { OPERATORS_KOREAN } from "./static/operations/korean.js";
-import { closedText } from "./static/board/market_hours.js";
+import { closedText, openText } from "./static/board/market_hours.js";
 import { clockText, dateText, dayClockText, momentText, setZone, zonedText } from "./static/times.js";
 
 // Scripts that speak a visitor's language: all but the client.
@@ -164,6 +164,9 @@ test("a market that is closed says when it opens", () => {
   assert.equal(closedText([coins, korea, nobody], nowMs), "XKRX is closed, opens Mon 09:00 KST. UTC is closed.");
   assert.equal(closedText([coins], nowMs), "");
   assert.equal(closedText([korea], monday), ""); // it is asked anew
+  const trading = { market: "NXT", open: true, closes: Date.UTC(2026, 10, 27, 11), opens: monday };
+  assert.equal(openText([coins, korea, trading], nowMs), "24/7 is open. NXT is open until 20:00 KST.");
+  assert.equal(openText([trading], trading.closes), "");
   setLanguage("ko");
   assert.match(closedText([korea], nowMs), /^XKRX 장이 닫혔습니다\. .*09:00 KST 개장\.$/);
   setLanguage("en");

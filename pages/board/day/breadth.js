@@ -3,11 +3,12 @@
 
 import { language } from "../../language.js";
 import { countText } from "../format.js";
+import { levelOf } from "./board_index.js";
 
-// Returns [{market, instruments, up, down, same, turnover}], the whole first (market null), then
-// markets by turnover and size. Instruments without a market are in the whole only. Turnover is
-// null if no row of them has one.
-export function glance(rows) {
+// Returns [{market, instruments, up, down, same, turnover, level}], the whole first (market null),
+// then markets by turnover and size. Instruments without a market are in the whole only. Turnover
+// is null if no row of them has one, the level of the board index if the market has no base.
+export function glance(rows, bases = new Map()) {
   const whole = empty(null);
   const markets = new Map();
   rows.forEach((row) => {
@@ -18,12 +19,14 @@ export function glance(rows) {
     add(markets.get(market), row);
   });
   const size = ({ turnover, instruments }) => (turnover ?? 0) + instruments / 1e6;
-  return [whole, ...[...markets.values()].sort((a, b) => size(b) - size(a))];
+  const all = [whole, ...[...markets.values()].sort((a, b) => size(b) - size(a))];
+  return all.map(({ gained, ...sum }) => ({ ...sum, level: levelOf(bases.get(sum.market), gained) }));
 }
 
-const empty = (market) => ({ market, instruments: 0, up: 0, down: 0, same: 0, turnover: null });
+const empty = (market) => ({ market, instruments: 0, up: 0, down: 0, same: 0, turnover: null, gained: 0 });
 
-function add(sum, { change, turnover }) {
+function add(sum, { change, turnover, gained }) {
+  sum.gained += gained;
   sum.instruments += 1;
   sum[change.kind || "same"] += 1;
   if (turnover !== null) sum.turnover = (sum.turnover ?? 0) + turnover;

@@ -17,13 +17,13 @@ export function Marks({ row }) {
   const limit = LIMITS[row.limit];
   return html`
     ${row.isHalted && html`<span class="mark halted" title=${say("not traded for now, says the instrument table")}>${say("halted")}</span>`}
-    ${row.isCorrected && html`<span class="mark corrected" title=${say("the trade that was shown was taken back: this is the newest one that stands")}>${say("corrected")}</span>`}
+    ${row.isCorrected && html`<span class="mark corrected" title=${say("a trade was taken back or corrected: this is the newest one that stands")}>${say("corrected")}</span>`}
     ${limit && html`<span class=${`mark ${limit.kind}`} title=${say(limit.title)}>${say(limit.text)}</span>`}
   `;
 }
 
 const OF_DAY = phrase("of its day, from {low} to {high}");
-const SEEN = phrase("since this page opened, from {low} to {high}");
+const SEEN = phrase("of the newest half hour and since this page opened, from {low} to {high}");
 
 // Column -> what draws its cell.
 export const DayCells = (row) => ({
@@ -54,7 +54,7 @@ export function rangeWidth(row) {
   return bounds(row, range).reduce((sum, bound) => sum + widthOf(eyeText(bound)), 0);
 }
 
-// The day's where it is known, else what the page has seen.
+// The day's where it is known, else what the page knows.
 function Range({ row }) {
   const { day, price } = row;
   const range = rangeOf(row);

@@ -2,8 +2,9 @@
 // market is the filter for it as well.
 
 import { phrase, say } from "../../language.js";
-import { countText } from "../format.js";
+import { countText, ratioText } from "../format.js";
 import { html } from "../html.js";
+import { levelChange, levelText } from "./board_index.js";
 import { shortText } from "./breadth.js";
 
 const MOST_TILES = 8;
@@ -43,18 +44,21 @@ const AGAINST = {
   ),
 };
 const TURNOVER = phrase("Turnover of the day so far: {sum}, the sum over its stocks.");
+const INDEX = phrase("The board index is what all listed shares are worth, 1,000 being the previous close; no exchange tells it.");
 
 function Tile({ sum, isPressed, onPress, reference }) {
-  const { market, instruments, up, same, down, turnover } = sum;
+  const { market, instruments, up, same, down, turnover, level } = sum;
   const name = market ?? say("All markets");
   const about = say(AGAINST[reference] ?? AGAINST.mixed, { name, instruments, up, same, down });
   const total = turnover === null ? "" : ` ${say(TURNOVER, { sum: countText(Math.round(turnover)) })}`;
+  const index = level === null ? "" : ` ${say(INDEX)}`;
   return html`
-    <button type="button" class="tile panel greys" aria-pressed=${isPressed} title=${about + total} onClick=${onPress}>
+    <button type="button" class="tile panel greys" aria-pressed=${isPressed} title=${about + total + index} onClick=${onPress}>
       <span class="head">
         <span class="market">${market ?? say("All")}</span>${" "}
         ${turnover !== null && html`<span class="sum">${shortText(turnover)}</span>`}
       </span>
+      ${level !== null && html`<${Level} level=${level} />`}
       <span class="bar" aria-hidden="true">
         ${[["up", up], ["same", same], ["down", down]].map(
           ([kind, count]) => html`<i class=${kind} style=${{ flexGrow: count }}></i>`,
@@ -66,5 +70,16 @@ function Tile({ sum, isPressed, onPress, reference }) {
         <span class="down">▼ ${countText(down)}<span class="visually-hidden"> ${say("down")}</span></span>
       </span>
     </button>
+  `;
+}
+
+function Level({ level }) {
+  const change = levelChange(level);
+  return html`
+    <span class="level">
+      <span class="soft">${say("Board index")}</span>${" "}
+      <span class="figure">${levelText(level)}</span>${" "}
+      <span class=${change.kind}>${ratioText(change)}</span>
+    </span>
   `;
 }

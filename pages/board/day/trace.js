@@ -1,29 +1,40 @@
-// What the page has seen of an instrument's price since it opened: the lowest, the highest, and
-// the newest windows, each with how high and low the price went in it. Pure.
+// How an instrument's price has gone in the newest half hour: closes of minutes, and the windows
+// since the page opened, each with how high and low the price went in it. Pure.
 
 const KEPT = 60;
+const ROOMY = 45; // so few are left where there were too many: it is not looked through for each
+const SPAN_MS = 30 * 60_000;
+const MINUTE_MS = 60_000;
 const [WIDTH, HEIGHT] = [96, 22];
+
+const minuteOf = (timeMs) => Math.ceil(timeMs / MINUTE_MS); // a window is of that which it ends in
 
 export class Trace {
   constructor() {
+    // The lowest and highest price that the page knows of.
     this.low = Infinity;
     this.high = -Infinity;
-    // Of the newest windows in which it traded, at most 60.
+    // Of at most 60 places, the oldest first.
+    this.times = [];
     this.prices = [];
     this.highs = [];
     this.lows = [];
+    this._lists = [this.times, this.prices, this.highs, this.lows];
   }
 
   // A window has come, of which `price` is the newest one. Its trades went so high and low;
   // NaN: none of them counts for the range.
-  add(price, high = price, low = price) {
+  add(timeMs, price, high = price, low = price) {
     if (!Number.isFinite(price)) return;
     this.widen(high, low);
+    // What is known from before by a clock that is ahead is older all the same.
+    while (this.times.at(-1) > timeMs) this._drop(this.times.length - 1);
     const [top, end] = Number.isNaN(high) ? [price, price] : [Math.max(high, price), Math.min(low, price)];
-    for (const [values, value] of [[this.prices, price], [this.highs, top], [this.lows, end]]) {
-      values.push(value);
-      if (values.length > KEPT) values.shift();
-    }
+    this.times.push(timeMs);
+    this.prices.push(price);
+    this.highs.push(top);
+    this.lows.push(end);
+    this._shorten();
   }
 
   // Trades have come late: no place of the line is theirs.
@@ -32,17 +43,56 @@ export class Trace {
     this.low = Math.min(this.low, low);
     this.high = Math.max(this.high, high);
   }
+
+  // Closes of minutes, the last one's end is `endMs`; null: no trade. A minute of which
+  // something is known stays as it is.
+  fill(endMs, closes) {
+    closes.forEach((close, number) => {
+      const timeMs = endMs - MINUTE_MS * (closes.length - 1 - number);
+      const place = this.times.findIndex((time) => minuteOf(time) >= minuteOf(timeMs));
+      if (close === null || minuteOf(this.times[place]) === minuteOf(timeMs)) return;
+      this._put(place < 0 ? this.times.length : place, timeMs, close, close, close);
+      this.widen(close, close);
+    });
+    this._shorten();
+  }
+
+  _put(place, ...values) {
+    this._lists.forEach((list, number) => list.splice(place, 0, values[number]));
+  }
+
+  _drop(place) {
+    for (const list of this._lists) list.splice(place, 1);
+  }
+
+  // Once there are too many places, of each of the oldest minutes the last one stays.
+  _shorten() {
+    const { times } = this;
+    while (times[0] < times.at(-1) - SPAN_MS) this._drop(0);
+    if (times.length <= KEPT) return;
+    let surplus = times.length - ROOMY;
+    let kept = 0;
+    for (let place = 0; place < times.length; place += 1) {
+      if (surplus > 0 && minuteOf(times[place]) === minuteOf(times[place + 1])) {
+        surplus -= 1;
+        continue;
+      }
+      for (const list of this._lists) list[kept] = list[place];
+      kept += 1;
+    }
+    for (const list of this._lists) list.length = kept;
+  }
 }
 
-// A line through the prices as an SVG path in a box of 96 by 22; "" for less than two. It
-// goes up and down to what was touched within a window.
-export function sparkPath({ prices, highs, lows }) {
-  if (prices.length < 2) return "";
+// A line through the prices as an SVG path in a box of 96 by 22, over the time that they are of;
+// "" for less than two. It goes up and down to what was touched within a window.
+export function sparkPath({ times, prices, highs, lows }) {
+  const [beganMs, spanMs] = [times[0], times.at(-1) - times[0]];
+  if (!(spanMs > 0)) return "";
   const low = Math.min(...lows);
   const span = Math.max(...highs) - low;
-  const step = WIDTH / (prices.length - 1);
   const points = prices.flatMap((price, place) => {
-    const x = (step * place).toFixed(1);
+    const x = ((WIDTH * (times[place] - beganMs)) / spanMs).toFixed(1);
     const reached = highs[place] === lows[place] ? [price] : [highs[place], lows[place], price];
     return reached.map((each) => {
       const y = span ? HEIGHT - 2 - ((HEIGHT - 4) * (each - low)) / span : HEIGHT / 2;

@@ -114,6 +114,7 @@ def test_a_real_answer_is_as_the_document_says(port: Gateway) -> None:
         "/v1/bars/005930?interval=2m",
         "/v1/movers",
         "/v1/days",
+        "/v1/trends",
         "/v1/bursts",
         "/v1/moves",
         "/health/live",

@@ -215,3 +215,17 @@ def test_points_are_told_with_their_text() -> None:
 def row_of(body: bytes) -> Row:
     """Return a row with this text."""
     return Row(SAMSUNG, encode_version(5, 1, 1), b"1", body)
+
+
+def test_closes_are_the_newest_prices_of_each_step() -> None:
+    """A window is of the step that it ends in; what is outside is left out."""
+    history = InstrumentHistory(ROOM)
+    assert history.since_ms is None
+    for offset, price in enumerate(["1", "2", "3.0", "4", "5"]):
+        history.append(make_snapshot(offset, make_row(price=price, seq=offset + 1)))
+    history.append(make_snapshot(5, make_row(HYNIX)))
+    assert history.since_ms == FIRST_WINDOW
+    closes: list[dict[str, bytes]] = [{}, {}]
+    for _ in history.fill_closes(closes, FIRST_WINDOW, 4_000):
+        pass
+    assert closes == [{SAMSUNG: b"3.0"}, {SAMSUNG: b"5"}]

@@ -164,6 +164,9 @@ def test_every_instrument_is_a_line_under_the_header() -> None:
     header, *rows = csv.reader(encode_instruments(instruments).splitlines())
     assert tuple(header) == COLUMNS
     assert rows == [
-        [i.isin, i.code, i.name, i.market, i.sector, str(i.base_price), "KRW", "krx"]
+        [
+            *(i.isin, i.code, i.name, i.market, i.sector, str(i.base_price)),
+            *("KRW", str(i.listed_shares), "krx"),
+        ]
         for i in instruments
     ]
