@@ -17,13 +17,24 @@ from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import Problem, json_answer
 from gateway.http.routers import new_router
 from gateway.http.schemas import Live, MarketHoursAnswer, NotReady, Ready, Version
-from gateway.rest import bar_routes, groups, instruments, quote_history, quotes, windows
+from gateway.rest import (
+    bar_routes,
+    groups,
+    instruments,
+    quote_history,
+    quotes,
+    statuses,
+    windows,
+)
 from gateway.rest.rest_parts import RestParts
 from gateway.settings import GatewaySettings
 from ingest.market_hours.hours import MarketHours
 from tickthrottle_client.tick_v1 import PROTOCOL
 
-SUBJECTS = (instruments, quotes, groups, quote_history, bar_routes, windows)
+SUBJECTS = (
+    *(instruments, quotes, statuses, groups, quote_history, bar_routes),
+    windows,
+)
 
 
 def create_routers(backend: Backend, access: OperatorAccess | None) -> list[APIRouter]:
@@ -38,6 +49,7 @@ def create_routers(backend: Backend, access: OperatorAccess | None) -> list[APIR
             varies=hub.tokens is not None, may_be_shared=not for_operators
         ),
         backend.stream.board,
+        hub.status_desk.board,
         backend.stores,
         # Who asks for the board shall not wait for who looks far back.
         quick=Builds(hub.counters),

@@ -11,6 +11,8 @@ export function readInstruments(text) {
   return JSON.parse(text.replace(/"prev_close":\s*(-?[\d.]+)/g, '"prev_close":"$1"'));
 }
 
+const NONE = [];
+
 export class Store {
   constructor() {
     this.rows = new Map(); // ISIN -> row (row.js)
@@ -25,6 +27,7 @@ export class Store {
     this.tradesInWindow = 0;
     this.totalTrades = 0; // since the page opened
     this.totalRows = 0;
+    this._statuses = new Map();
     this._counted = null;
     this._firstWindow = null;
   }
@@ -34,6 +37,12 @@ export class Store {
     this.instruments = new Map(instruments.map((instrument) => [instrument.isin, instrument]));
     this.sectors = sectorsOf(instruments);
     this.all.forEach((row) => row.join(this._instrumentOf(row)));
+  }
+
+  // ISIN -> what its exchange says of its trading, all that is current.
+  setStatuses(statuses) {
+    this._statuses = statuses;
+    this.all.forEach((row) => row.setStatuses(this._statusesOf(row)));
   }
 
   // The instrument that has this ISIN or this code, null if none is known to have it.
@@ -59,6 +68,7 @@ export class Store {
     let row = this.rows.get(item.isin);
     if (row === undefined) {
       row = new Row(item, this._instrumentOf(item));
+      row.setStatuses(this._statusesOf(row));
       this.rows.set(item.isin, row);
       this.all.push(row);
     }
@@ -111,6 +121,10 @@ export class Store {
   get reference() {
     if (!this.all.some((row) => row.isAgainstClose)) return "first";
     return this.all.every((row) => row.isAgainstClose) ? "close" : "mixed";
+  }
+
+  _statusesOf({ isin }) {
+    return this._statuses.get(isin) ?? NONE;
   }
 
   _instrumentOf({ isin }) {
