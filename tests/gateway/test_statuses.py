@@ -1,6 +1,8 @@
 """Trading statuses, from Redis to clients: each of them, at once, on every way."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from ingest.trade import Trade
 from tests.clients.patience import soon
 from tests.clients.test_tick_client import address, gateway_on
 from tests.conftest import eventually
+from tests.doc_pages import blocks
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_row
@@ -287,3 +290,24 @@ def test_feed_and_gateway_do_it_with_their_rights(
             exchange.time_us += user is intake
             exchange.say()
             assert take(stream) == [(SAMSUNG, "halted")]
+
+
+@pytest.mark.timeout(90)
+def test_the_example_of_the_document_runs(
+    exchange: Exchange, publisher: Publisher, redis_url: str
+) -> None:
+    """A newcomer can copy it, and is told what is current."""
+    publisher.list_instruments()
+    publisher.publish(make_row())
+    exchange.say("halted")
+    [program] = blocks("docs/status.md", "python")
+    with running_gateway(redis_url) as gateway:
+        gateway.wait_for("status_reloads")
+        eventually(lambda: b"005930" in gateway.get("/v1/instruments")[1])
+        program = program.replace(":8000", f":{gateway.port}")
+        command = [sys.executable, "-u", "-c", program]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            process.kill()
+    assert "'status': 'halted'" in line

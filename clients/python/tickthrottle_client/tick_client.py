@@ -143,7 +143,7 @@ def read_message(text: str | bytes) -> dict[str, Any]:
                 figures[name] = read_decimal(figures[name])
     for bar in message.get("bars", ()):
         read_bar(bar)
-    read = read_status if message["type"] == "statuses" else read_entry
+    read = read_status if message.get("type") == "statuses" else read_entry
     for entry in message.get("entries", ()):
         read(entry)
     return message
