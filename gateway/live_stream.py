@@ -19,13 +19,14 @@ from gateway.upstream.history_filler import HistoryFiller
 from gateway.upstream.instrument_follower import InstrumentFollower
 from gateway.upstream.instrument_history import InstrumentHistory
 from gateway.upstream.redis_client import create_redis
+from gateway.upstream.status_follower import StatusFollower
 from gateway.upstream.stream_follower import StreamFollower
 from gateway.upstream.trade_follower import TradeFollower
 from gateway.upstream.trade_tail import KafkaTradeTail, RedisTradeTail, TradeTail
 from gateway.upstream.window_log import WindowLog
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.instrument_table.open_instrument_store import open_instrument_store
-from ingest.redis_keys import AnalyticsKeys, Keys
+from ingest.redis_keys import AnalyticsKeys, Keys, StatusKeys
 
 
 class LiveStream:
@@ -60,6 +61,10 @@ class LiveStream:
         self._bars = BarFollower(
             self.redis, self.analytics_keys, self.hub.bar_desk, self.counters
         )
+        self._statuses = StatusFollower(
+            *(self.redis, StatusKeys(settings.namespace), self.hub.status_desk),
+            self.counters,
+        )
         tail: TradeTail = RedisTradeTail(self.redis, self.keys.namespace)
         if (topic := read_topic(settings)) is not None:
             tail = KafkaTradeTail(topic)
@@ -74,6 +79,7 @@ class LiveStream:
             ("instruments", self._instruments.run()),
             ("bars", self._bars.run()),
             ("trades", self._trades.run()),
+            ("statuses", self._statuses.run()),
         ]
 
     async def first_look(self) -> None:

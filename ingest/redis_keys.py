@@ -140,6 +140,32 @@ class OtherKeys:
         return f"{self.namespace}:clock"
 
 
+@dataclass(frozen=True, slots=True)
+class StatusKeys:
+    """Where the trading statuses of instruments are (``status_log.py``)."""
+
+    namespace: str
+
+    @property
+    def stream(self) -> str:
+        """Stream: statuses in their order; id ``<number>-0``, fields ``taken`` (us),
+        ``epoch``, ``status`` and ``last``, the newest trade before. Bounded.
+        """
+        return f"{self.namespace}:statuses"
+
+    @property
+    def current(self) -> str:
+        """Hash: instrument, venue and kind -> the times and digests of the newest
+        statuses, and the newest one itself. Bounded.
+        """
+        return f"{self.namespace}:statuses:current"
+
+    @property
+    def meta(self) -> str:
+        """Hash: the ``epoch`` of the numbers and the newest ``number``."""
+        return f"{self.namespace}:statuses:meta"
+
+
 PRODUCTS = ("bars", "movers", "bursts", "moves")
 """What the analytics job makes, each by a query of its own."""
 

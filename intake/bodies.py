@@ -62,9 +62,8 @@ def read_body(
 
     A trade that breaks a rule, or that the token does not cover, is refused alone.
     """
-    kind = content_type.partition(";")[0].strip().lower()
     result = ReadBody()
-    for index, item in enumerate(_items(body, kind)):
+    for index, item in enumerate(items_of(body, content_type, "trades")):
         if index >= MOST_TRADES:
             raise BadBody(413, f"a request may have {MOST_TRADES} trades")
         try:
@@ -81,12 +80,16 @@ def read_body(
     return result
 
 
-def _items(body: bytes, kind: str) -> Iterable[Any]:
-    """Return a body's lines, bytes or an InvalidTrade each, or its decoded trades."""
+def items_of(body: bytes, content_type: str, name: str) -> Iterable[Any]:
+    """Return a body's lines, bytes or an InvalidTrade each, or what it lists, decoded.
+
+    ``name`` is what it is a list of. Raises BadBody.
+    """
+    kind = content_type.partition(";")[0].strip().lower()
     if kind in LINES:
         return _lines(body)
     if kind == JSON:
-        return _trades_of(body)
+        return _list_of(body, name)
     shown = kind[:60] or "none"
     raise BadBody(415, f"content-type {shown}: must be {JSON} or {LINES[0]}")
 
@@ -108,14 +111,14 @@ def _read(item: Any, reader: LineReader) -> tuple[str, bytes]:
     return reader.read_fields(item)
 
 
-def _trades_of(body: bytes) -> list[Any]:
+def _list_of(body: bytes, name: str) -> list[Any]:
     try:
         decoded = exact_json(body)
     except (ValueError, RecursionError) as error:
         raise BadBody(400, f"the body is not JSON: {str(error)[:80]}") from None
     if isinstance(decoded, Mapping):
-        decoded = decoded.get("trades")
+        decoded = decoded.get(name)
     if not isinstance(decoded, list):
-        rule = 'the body must be a list of trades, or an object with "trades"'
+        rule = f'the body must be a list of {name}, or an object with "{name}"'
         raise BadBody(400, rule)
     return decoded

@@ -1,17 +1,18 @@
-"""What the intake answers: ``POST /v1/trades``, its health, its own description."""
+"""What the intake answers: trades and statuses, its health, its own description."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from fastapi import Depends, FastAPI, Header, Request
 from fastapi.responses import Response
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
 from gateway.admission.addresses import address_of
 from gateway.admission.limits import Budgets
@@ -23,12 +24,18 @@ from gateway.http.security_headers import SecurityHeaders
 from gateway.stream.counters import Counters
 from ingest.feed.supply import ENTRY_OVERHEAD_BYTES, Ended
 from ingest.process.abandoned_handshake import ignore_abandoned_handshakes
+from ingest.process.redis_fault import in_words
 from ingest.sources.trade_lines import LineReader
+from ingest.statuses.status_log import RULES, StatusLog, StatusOutcome, read_reply
+from ingest.statuses.trading_status import TradingStatus
+from ingest.tradelog.contract import LogUnusable
 from intake.bodies import BadBody, ReadBody, read_body
+from intake.posted_statuses import read_statuses
 from intake.remembered import Clash, KeyedRequest
 from intake.room import Full, Reservation, Room
 from intake.settings import IntakeSettings
 from intake.waiting_requests import Requests
+from tickthrottle_client.log_v1 import decode_info, info_key
 
 COME_AGAIN_S = 1
 """When to ask again after 409, 429 and 503."""
@@ -111,19 +118,18 @@ def create_app(state: IntakeState) -> FastAPI:
         idempotency_key: Annotated[str | None, Header()] = None,
     ) -> Response:
         """Append trades to the trade log; answered once they are in it."""
-        status = 500
-        try:
+        with _counted(state) as counted:
             answer = await _append(state, request, idempotency_key)
-            status = answer.status_code
+            counted.status = answer.status_code
             return answer
-        except Problem as problem:
-            status = problem.status
-            raise
-        except TokenRefused:
-            status = 401
-            raise
-        finally:
-            state.metrics.requests.labels(str(status)).inc()
+
+    @app.post("/v1/statuses")
+    async def add_statuses(request: Request) -> Response:
+        """Add trading statuses; answered once they are on their way to clients."""
+        with _counted(state) as counted:
+            answer = await _add_statuses(state, request)
+            counted.status = answer.status_code
+            return answer
 
     @app.get("/health/live", include_in_schema=False)
     async def live() -> Response:
@@ -148,6 +154,71 @@ def create_app(state: IntakeState) -> FastAPI:
     )
     app.add_middleware(SecurityHeaders)
     return app
+
+
+@dataclass(slots=True)
+class _Answered:
+    status: int = 500
+
+
+@contextmanager
+def _counted(state: IntakeState) -> Iterator[_Answered]:
+    """Count the answer to a request, whatever becomes of it in the block."""
+    answered = _Answered()
+    try:
+        yield answered
+    except Problem as problem:
+        answered.status = problem.status
+        raise
+    except TokenRefused:
+        answered.status = 401
+        raise
+    finally:
+        state.metrics.requests.labels(str(answered.status)).inc()
+
+
+async def _add_statuses(state: IntakeState, request: Request) -> Response:
+    grant = _permit(state, request)
+    reservation = _enter(state, request, grant)
+    try:
+        kind, body = request.headers.get("content-type", ""), await request.body()
+        now_us = time.time_ns() // 1_000
+        statuses, refused = read_statuses(body, kind, grant, now_us)
+        counts, newest = await _add_each(state, statuses, refused, now_us)
+    except BadBody as error:
+        raise Problem(error.status, "bad_request", str(error)) from None
+    except (RedisError, LogUnusable, OSError) as error:
+        words = f"{in_words(error)}: ask again, what is added already is not doubled"
+        raise _later(503, "unavailable", words) from None
+    finally:
+        reservation.leave()
+    return _json(orjson.dumps(refused.to_answer() | counts | {"number": newest}))
+
+
+async def _add_each(
+    state: IntakeState,
+    statuses: Sequence[tuple[int, TradingStatus]],
+    refused: ReadBody,
+    now_us: int,
+) -> tuple[dict[str, int], int | None]:
+    """Add statuses; return how many were added and known, and the newest's number."""
+    namespace, partitions = state.settings.namespace, 0
+    if state.settings.trade_log == "redis":
+        info: Any = await state.client.hgetall(info_key(namespace))
+        partitions = decode_info(info).partitions if info else 0
+    log = StatusLog(state.client, namespace, partitions)
+    counts, newest = {"accepted": 0, "repeated": 0}, None
+    for index, status in statuses:
+        outcome, number = read_reply(await log.add(status, now_us))
+        if outcome is StatusOutcome.ADDED:
+            counts["accepted"] += 1
+            newest = number
+        elif outcome is StatusOutcome.REPEATED:
+            counts["repeated"] += 1
+        else:
+            words = f"isin {status.isin}, time {status.time_us}: {RULES[outcome]}"
+            refused.refuse(index, outcome.value, words)
+    return counts, newest
 
 
 async def _append(state: IntakeState, request: Request, key: str | None) -> Response:

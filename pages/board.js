@@ -220,6 +220,10 @@ const ticks = new TickClient(streamUrl(), {
 view.charts = new OpenCharts({ ticks, interval: chart, onChange: paintSoon });
 
 function heard(message, tookMs) {
+  if (message.type === "statuses" || message.type === "welcome") {
+    store.setStatuses(ticks.statuses);
+    paintSoon();
+  }
   if (!line.hear(message, ticks.clockSkewMs)) return;
   view.heardMs = view.clock();
   if (message.type === "heartbeat" && message.window !== null) store.hear(message.window);

@@ -26,6 +26,8 @@ const GROUPS = '"groups":[';
 const GROUP_DECIMALS = /"(volume|value|mean_change_pct)":(-?\d[\d.]*)/g;
 const DATA = ',"data":[';
 const BAR_DECIMALS = /"(open|high|low|close|volume|value|vwap)"(:)(-?\d[\d.eE+-]*)/g;
+const STATUS_DECIMALS = /"(expected_price|expected_size|lower|upper|price)"(:)(-?\d[\d.]*)/g;
+const BANDS = "price_bands";
 const TRADES = "trades:";
 const BARS = "bars:";
 const MOST_BARS = 512; // of an instrument and interval that are remembered
@@ -54,6 +56,7 @@ const PLACES = 36; // behind the point of a sum: a price and a size have 18 each
 export function readMessage(text) {
   if (text.startsWith('{"type":"bars"')) return readBars(text);
   if (text.startsWith('{"type":"trades"')) return JSON.parse(text.replace(DECIMALS, '"$1"$2"$3"'));
+  if (text.startsWith('{"type":"statuses"')) return JSON.parse(text.replace(STATUS_DECIMALS, '"$1"$2"$3"'));
   const at = Math.max(0, text.indexOf(DATA));
   const head = text.slice(0, at);
   if (at && !head.includes(GROUPS) && !UNSAFE.test(text)) return withTexts(JSON.parse(text));
@@ -254,11 +257,18 @@ export class TickClient {
   //   onNothing(keys)       keys of instruments, markets or sectors that have no item a window
   //                         after their snapshot, each key once; without it the console is
   //                         warned of them
+  //   onStatus(status)      an instrument that is followed is halted, in an auction, trades
+  //                         again: first what is current, then each at once; prices are
+  //                         text, `missed` is how many are missing before it (null: unknown)
   //   onBarsMissed()        bars that were told before may have been amended meanwhile, or
   //                         some are missing: REST has them
   constructor(url, options = {}) {
     this.items = new Map(); // ISIN -> newest item
     this.groups = new Map(); // key of a group -> its newest figures
+    this.statuses = new Map(); // ISIN -> its current statuses, one of each venue and kind
+    this._statusEpoch = null;
+    this._statusOrders = new Map(); // which of a slot was told last
+    this._statusMissed = 0;
     this.position = null; // everything up to it has arrived
     this.clockSkewMs = 0; // the server's clock, less this one
     this.windowMs = 2_000; // the length of a window
@@ -495,6 +505,31 @@ export class TickClient {
     this._drop(dropped);
   }
 
+  _takeStatuses({ epoch, snapshot, missed, entries }) {
+    if (epoch !== this._statusEpoch) this._statusOrders.clear();
+    this._statusEpoch = epoch;
+    if (snapshot) this.statuses.clear();
+    const before = this._statusMissed;
+    this._statusMissed = missed === null || before === null ? null : before + missed;
+    for (const entry of entries) {
+      if (!this._putStatus(entry) && snapshot) continue;
+      this._say("onStatus", { ...entry, missed: this._statusMissed });
+      this._statusMissed = 0;
+    }
+  }
+
+  // Returns whether it was not told before.
+  _putStatus(entry) {
+    const slotOf = ({ isin, venue, status }) => `${isin}/${venue ?? ""}/${status === BANDS}`;
+    const slot = slotOf(entry);
+    const known = this._statusOrders.get(slot) ?? { time: 0, number: 0 };
+    if (entry.time < known.time || (entry.time === known.time && entry.number < known.number)) return false;
+    this._statusOrders.set(slot, entry);
+    const others = (this.statuses.get(entry.isin) ?? []).filter((other) => slotOf(other) !== slot);
+    this.statuses.set(entry.isin, [...others, entry]);
+    return known.number !== entry.number;
+  }
+
   _takeTrades({ isin, number, missed, entries }) {
     let before = this._tradesLost.delete(isin) ? null : missed;
     this._tradesBegun.add(isin);
@@ -539,6 +574,10 @@ export class TickClient {
   _forgetUnwatched() {
     for (const isin of [...this.items.keys()]) {
       if (!this._isWatched(isin)) this.items.delete(isin);
+    }
+    const names = [...this._listeners.keys(), ...this._codes.keys()];
+    for (const isin of [...this.statuses.keys()]) {
+      if (!this._isWatched(isin) && !names.some((name) => name.startsWith(isin))) this.statuses.delete(isin);
     }
     for (const group of [...this.groups.keys()]) {
       if (!this._isFollowed(group)) this.groups.delete(group);
@@ -835,6 +874,8 @@ export class TickClient {
   _take(message) {
     switch (message.type) {
       case "welcome":
+        this._statusMissed = this._statusEpoch === null ? 0 : null;
+        this.statuses.clear();
         this._heartbeatMs = message.heartbeat_ms;
         this.windowMs = message.window_ms ?? this.windowMs;
         this.clockSkewMs = message.server_time / 1000 - Date.now();
@@ -867,6 +908,9 @@ export class TickClient {
         break;
       case "trades":
         this._takeTrades(message);
+        break;
+      case "statuses":
+        this._takeStatuses(message);
         break;
       case "heartbeat":
         this._hold(message);

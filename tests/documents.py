@@ -11,6 +11,7 @@ PAGES = (
     "alerts",
     "operators",
     "redis",
+    "status",
     "kafka",
     "spark",
     "failures",

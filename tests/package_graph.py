@@ -22,6 +22,7 @@ FLOORS = {
         "series",
         "market_hours",
         "tradelog",
+        "statuses",
         "kafka",
         "schemas",
         "settings",
@@ -110,6 +111,7 @@ FLOORS = {
     "intake": (
         "settings",
         "bodies",
+        "posted_statuses",
         "room",
         "waiting_requests",
         "remembered",

@@ -58,6 +58,7 @@ FOREIGN = {
         "ingest.instrument_table",
         "ingest.market_hours",
         "ingest.settings",
+        "ingest.statuses",
         "ingest.tradelog.contract",
         "ingest.kafka.address",
         "ingest.kafka.ends",

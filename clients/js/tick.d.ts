@@ -226,6 +226,40 @@ export interface TradeEntry extends Entry {
   missed: number | null;
 }
 
+export interface Statuses {
+  type: "statuses";
+  epoch: string;
+  /** Whether it has all that is current, in place of what was told before. */
+  snapshot: boolean;
+  missed: number | null;
+  entries: InstrumentStatus[];
+}
+
+/** What an exchange says of an instrument's trading. Times are microseconds since 1970. */
+export interface InstrumentStatus {
+  isin: string;
+  status:
+    | "trading"
+    | "halted"
+    | "volatility_interruption"
+    | "auction"
+    | "limit_up"
+    | "limit_down"
+    | "price_bands";
+  time: number;
+  venue?: string;
+  until?: number;
+  expected_price?: string;
+  expected_size?: string;
+  lower?: string;
+  upper?: string;
+  reason?: string;
+  number: number;
+  taken: number;
+  /** The newest trade that the log held before it. */
+  last?: { time: number; seq: number; price: string };
+}
+
 /** Windows stop arriving, or arrive again. */
 export interface Status {
   type: "status";
@@ -272,6 +306,7 @@ export type Message =
   | Update
   | Bars
   | Trades
+  | Statuses
   | Members
   | Heartbeat
   | Status
@@ -308,6 +343,11 @@ export interface Options {
    * each key once. Without it the console is warned of them.
    */
   onNothing?(keys: string[]): void;
+  /**
+   * First the current statuses of the instruments that are followed, then each at once.
+   * `missed` is how many are missing before it; null where nobody knows.
+   */
+  onStatus?(status: InstrumentStatus & { missed: number | null }): void;
   /** Bars that were told may have been amended meanwhile, or some are missing. */
   onBarsMissed?(): void;
 }
@@ -354,6 +394,8 @@ export class TickClient {
   readonly members: Map<string, string[]>;
   /** Key of a group to its newest figures. */
   readonly groups: Map<string, Group>;
+  /** ISIN to its current statuses, one of each venue and kind. */
+  readonly statuses: Map<string, InstrumentStatus[]>;
   /** Every bar up to it has arrived; null before the first answer. */
   readonly barPosition: BarPosition | null;
   /**

@@ -127,6 +127,55 @@ class GroupAnswer(BaseModel):
     ]
 
 
+class LastTrade(BaseModel):
+    """The newest trade that the log held before a status."""
+
+    time: TimeUs
+    seq: Annotated[int, shown(412385, ge=0)]
+    price: Price
+
+
+class StatusAnswer(BaseModel):
+    """The newest status of an instrument, of a venue of it, of its kind."""
+
+    isin: Isin
+    status: Literal[
+        "trading",
+        "halted",
+        "volatility_interruption",
+        "auction",
+        "limit_up",
+        "limit_down",
+        "price_bands",
+    ]
+    time: TimeUs
+    number: Annotated[int, shown(37, "counts the statuses of all instruments", ge=1)]
+    taken: Annotated[
+        int, shown(1773964803813001, "when it was added, microseconds since 1970", ge=0)
+    ]
+    # Never null, but left out.
+    venue: str = Field(default="", description="of which it is alone")
+    until: int = Field(default=0, description="when it is to end, microseconds")
+    expected_price: Price = Field(**_LEFT_OUT)
+    expected_size: Size = Field(**_LEFT_OUT)
+    lower: Price = Field(**_LEFT_OUT)
+    upper: Price = Field(**_LEFT_OUT)
+    reason: str = Field(default="", description="the exchange's words, or a code")
+    last: LastTrade = Field(
+        default_factory=lambda: LastTrade(time=0, seq=0, price=1),
+        description="left out where it is not known",
+    )
+
+
+class StatusesAnswer(BaseModel):
+    """Newest statuses, as of a number."""
+
+    epoch: Annotated[str, shown("5f0c2a91", "of the numbers; empty before the first")]
+    number: Annotated[int, shown(37, "of the newest status", ge=0)]
+    count: Count
+    data: list[StatusAnswer]
+
+
 class GroupsAnswer(BaseModel):
     """Newest figures of markets and sectors, each of the last window it traded in."""
 

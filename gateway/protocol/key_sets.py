@@ -1,12 +1,13 @@
 """Key sets: what clients watch. Those who watch the same share one. Pure."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias
 
 from ingest.instrument_table.known_instruments import Instruments, has_members
-from ingest.series import is_series
+from ingest.series import instrument_of, is_series
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, GROUP, is_group
 
 Bodies: TypeAlias = Sequence[bytes | None]
@@ -64,6 +65,21 @@ class KeySet:
                 else name in isins or (self.is_everything and not is_series(name))
             )
         }
+
+    def holds(self, isin: str) -> bool:
+        """Say whether it stands for an instrument, or for a series of it."""
+        # The key of a series begins with its instrument's, so it is the next one.
+        at = bisect_left(self.isins, isin)
+        is_there = at < len(self.isins) and instrument_of(self.isins[at]) == isin
+        return self.is_everything or is_there
+
+    def among(self, isins: Collection[str]) -> Collection[str]:
+        """Return which of some instruments it may stand for; none that it does is left
+        out. As fast as the shorter of both allows.
+        """
+        if self.is_everything or len(isins) <= len(self.isins):
+            return isins
+        return dict.fromkeys(map(instrument_of, self.isins))
 
     def pick_groups(self, bodies: Mapping[str, bytes]) -> list[str]:
         """Return which of these groups it stands for, in order."""

@@ -23,6 +23,7 @@ from gateway.rest import (
     instruments,
     quote_history,
     quotes,
+    statuses,
     trends,
     windows,
 )
@@ -31,7 +32,16 @@ from gateway.settings import GatewaySettings
 from ingest.market_hours.hours import MarketHours
 from tickthrottle_client.tick_v1 import PROTOCOL
 
-SUBJECTS = (*(instruments, quotes, groups, quote_history, trends, bar_routes, windows),)
+SUBJECTS = (
+    instruments,
+    quotes,
+    statuses,
+    groups,
+    quote_history,
+    trends,
+    bar_routes,
+    windows,
+)
 
 
 def create_routers(backend: Backend, access: OperatorAccess | None) -> list[APIRouter]:
@@ -46,6 +56,7 @@ def create_routers(backend: Backend, access: OperatorAccess | None) -> list[APIR
             varies=hub.tokens is not None, may_be_shared=not for_operators
         ),
         backend.stream.board,
+        hub.status_desk.board,
         backend.stores,
         # Who asks for the board shall not wait for who looks far back.
         quick=Builds(hub.counters),

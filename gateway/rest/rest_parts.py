@@ -17,6 +17,7 @@ from gateway.http.problems import unavailable
 from gateway.live_stream import Stores
 from gateway.rest.selection import resolve
 from gateway.stream.board import Board
+from gateway.stream.statuses.status_board import StatusBoard
 from gateway.upstream.archive_visit import visiting
 from gateway.upstream.archived_windows import ArchiveUnreadable
 
@@ -49,6 +50,7 @@ class RestParts:
     permit: Permit
     answer: ConditionalAnswers
     board: Board
+    statuses: StatusBoard
     stores: Stores
     quick: Builds
     deep: Builds

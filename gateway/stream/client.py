@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from gateway.stream.commands import ClientCommands
 from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery
-from gateway.stream.frames import heartbeat_frame, message_frame
+from gateway.stream.frames import heartbeat_frame, is_members, message_frame
 from gateway.stream.lifetimes import Lifetime
 from tickthrottle_client.tick_v1 import CloseCode
 
@@ -198,7 +198,13 @@ class Client:
             return status
         if self.ending is not None:
             return None
-        frame = self.delivery.next_frame()
+        statuses = self.commands.statuses
+        frame = None if statuses is None else statuses.next_frame()
+        if frame is None:
+            frame = self.delivery.next_frame()
+            if statuses is not None and is_members(frame):
+                # Its keys stand for further instruments: these have statuses, too.
+                statuses.request()
         bars = self.commands.bars
         if frame is None and bars is not None:
             frame = bars.next_frame()
@@ -213,8 +219,10 @@ class Client:
 
     def _has_words(self) -> bool:
         """Say whether there is anything to be sent beside data."""
+        statuses = self.commands.statuses
         return bool(
             self._answers
+            or (statuses is not None and statuses.is_owed)
             or self._status is not None
             or self._heartbeat_us is not None
             or self.ending is not None

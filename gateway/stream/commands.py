@@ -52,6 +52,7 @@ from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery
 from gateway.stream.frames import message_frame
 from gateway.stream.paced_source import PacedSource, PacedSources
+from gateway.stream.statuses.status_delivery import StatusDelivery, StatusDesk
 from gateway.stream.trade_delivery import TradeDelivery, TradeDesk
 from ingest.instrument_table.known_instruments import Instruments, has_members
 from ingest.series import code_of
@@ -91,6 +92,7 @@ class Shared:
     paces: PacedSources
     bar_desk: BarDesk
     trade_desk: TradeDesk
+    status_desk: StatusDesk
 
 
 @dataclass(slots=True)
@@ -108,8 +110,8 @@ class ClientCommands:
     ``answer`` never raises on what a client may send; ``ending`` is set when the
     connection is to be closed after it. A client holds ``max_keys`` keys at most.
     ``bars`` is None until it asks for bars, ``trades`` until it asks for every trade of
-    an instrument; both have it sent by ``wake``. What it has sent is charged to
-    ``address``, and to the holder of its token.
+    an instrument, ``statuses`` until it asks for an instrument; all have it sent by
+    ``wake``. What it has sent is charged to ``address``, and to its token's holder.
     """
 
     delivery: Delivery
@@ -119,6 +121,7 @@ class ClientCommands:
     address: str = ""
     bars: BarDelivery | None = None
     trades: TradeDelivery | None = None
+    statuses: StatusDelivery | None = None
     grant: TokenGrant | None = None
     expires_s: float | None = None
     ending: tuple[CloseCode, str] | None = None
@@ -188,6 +191,8 @@ class ClientCommands:
             lost += map(str, trades)
         interval_ms, now_ms = grant.min_interval_ms, now_us // 1_000
         self._paced = self._shared.paces.lead(self.delivery, interval_ms, now_ms)
+        if self.statuses is not None:
+            self.statuses.is_bare = self._paced is not None
         self._set_interval(self.delivery.interval_ms)
         return lost
 
@@ -233,6 +238,8 @@ class ClientCommands:
         since = command.since if self.delivery.can_resume(command.since) else None
         self.has_asked = self.has_asked or bool(every)
         rows = self.delivery.add(accepted, since, wants_snapshot=command.wants_snapshot)
+        if accepted:
+            rows += self._add_statuses(command)
         if bars:
             self._add_bars(bars, command, bar_count)
         if trades:
@@ -259,7 +266,7 @@ class ClientCommands:
 
     def close(self) -> None:
         """Watch nothing any more."""
-        for delivery in (self.delivery, self.bars, self.trades):
+        for delivery in (self.delivery, self.bars, self.trades, self.statuses):
             if delivery is not None:
                 delivery.close()
 
@@ -396,6 +403,14 @@ class ClientCommands:
             self.bars.paced = self._paced
         last = command.last if command.wants_snapshot else 0
         self.bars.add(keys, last, command.bars_since, count)
+
+    def _add_statuses(self, command: Subscribe) -> int:
+        """Have statuses sent from now on; return how many rows the current ones are."""
+        if self.statuses is None:
+            desk = self._shared.status_desk
+            self.statuses = StatusDelivery(desk, self.delivery, self._wake)
+            self.statuses.is_bare = self._paced is not None
+        return self.statuses.request() if command.wants_snapshot else 0
 
     def _members(self, keys: Sequence[str], now_s: float) -> dict[str, Any]:
         members = self.delivery.members_of(keys)

@@ -26,6 +26,10 @@ class Counters:
     trade_entries_read: int = 0
     trades_missed: int = 0
     trade_looks_skipped: int = 0
+    statuses_published: int = 0
+    statuses_missed: int = 0
+    statuses_undecodable: int = 0
+    status_reloads: int = 0
     instrument_changes_refused: int = 0
     frames_sent: int = 0
     sent_bytes: int = 0

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 
 from gateway.admission.bounds import Bounds
 from gateway.protocol.key_sets import KeySets
+from gateway.protocol.market_instruments import MarketInstruments
 from gateway.protocol.messages import Since
 from gateway.stream import frames
 from gateway.stream.board import Board, Position
 from gateway.stream.counters import Counters
 from gateway.stream.mailbox import Mailbox, Merged, SnapshotPiece
 from ingest.instrument_table.known_instruments import Instruments, has_members
-from ingest.series import is_series
+from ingest.series import instrument_of, is_series
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
 
 LONGEST_INTERVAL_MS = 60_000
@@ -117,6 +118,19 @@ class Delivery:
     def members_of(self, keys: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return the instruments of those keys that are markets or sectors."""
         return {key: self._key_sets.members(key) for key in keys if has_members(key)}
+
+    def holds(self, isin: str) -> bool:
+        """Say whether an instrument that is served, or a series of it, is held."""
+        instruments = self.instruments
+        if isinstance(instruments, MarketInstruments) and not instruments.has(isin):
+            return False
+        is_waiting = any(instrument_of(key) == isin for key in self._waiting)
+        return is_waiting or self._mailbox.key_set.holds(isin)
+
+    def among(self, isins: Collection[str]) -> list[str]:
+        """Return which of some instruments are held."""
+        some = isins if self._waiting else self._mailbox.key_set.among(isins)
+        return list(filter(self.holds, some))
 
     def follow(self, board: Board, newest: NewestUpdate, pace_ms: int) -> None:
         """Be sent what another board shows and its updates, one in ``pace_ms``.

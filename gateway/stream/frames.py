@@ -172,6 +172,11 @@ def message_frame(
     return orjson.dumps({"type": kind, **echo, **fields})
 
 
+def is_members(frame: bytes | None) -> bool:
+    """Say whether a frame tells that keys stand for other instruments from now on."""
+    return frame is not None and frame.startswith(b'{"type":"members"')
+
+
 def heartbeat_frame(position: Position, server_time_us: int) -> bytes:
     """Build a sign of life: everything up to ``position`` has been sent."""
     return b'{"type":"heartbeat",%b,"server_time":%d}' % (

@@ -36,6 +36,7 @@ from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update, message_frame
 from gateway.stream.lifetimes import Lifetime
 from gateway.stream.paced_source import PacedSources
+from gateway.stream.statuses.status_delivery import StatusDesk
 from gateway.stream.timer_wheel import TimerWheel
 from gateway.stream.trade_delivery import TradeDesk
 from gateway.stream.window_timings import WindowTimings
@@ -109,6 +110,7 @@ class Hub:
         self._newest = NewestUpdate()
         self.paces = PacedSources(board, self._newest)
         self.trade_desk = TradeDesk(counters)
+        self.status_desk = StatusDesk(counters)
         self.bar_desk = BarDesk(counters, lambda: board.window_ms, lambda: len(board))
         self._shared = Shared(
             settings,
@@ -118,6 +120,7 @@ class Hub:
             self.paces,
             self.bar_desk,
             self.trade_desk,
+            self.status_desk,
         )
         self._heartbeat_s = settings.heartbeat_ms / 1_000
         self._tick_s = min(0.5, _shortest_s(settings, bounds) / 10)

@@ -117,6 +117,20 @@ class InstrumentDay(NamedTuple):
     is_halted: bool | None = None
 
 
+class ExchangeStatus(NamedTuple):
+    """What a frame says of a symbol's trading (``trading_status.py``).
+
+    It may be said with every trade: the feed tells what is new. ``extra`` are further
+    fields of a status, decimals as text. Without a ``venue`` it is of all venues.
+    """
+
+    symbol: str
+    time_us: int
+    status: str
+    venue: str = ""
+    extra: Mapping[str, Any] = {}
+
+
 class Reply(NamedTuple):
     """What has to be sent back."""
 
@@ -150,6 +164,7 @@ Piece = (
     | Skip
     | InvalidTrade
     | InstrumentDay
+    | ExchangeStatus
     | Notice
     | Reply
     | Told

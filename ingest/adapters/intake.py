@@ -10,6 +10,7 @@ from ingest.adapters.adapter import (
     Adapter,
     ExchangeCancel,
     ExchangeCorrection,
+    ExchangeStatus,
     ExchangeTrade,
     Frame,
     InstrumentDay,
@@ -30,6 +31,8 @@ from ingest.decimals import plain_decimal
 from ingest.instrument_table.day_facts import DayNews
 from ingest.instrument_table.instrument_entry import BadInstruments
 from ingest.sources.event import Refusals
+from ingest.statuses.status_news import StatusNews
+from ingest.statuses.trading_status import TradingStatus, check_status_not_ahead
 from ingest.trade import MAX_SEQ, InvalidTrade, Trade
 from tickthrottle_client.taking_back_v1 import CANCELS, CORRECTS
 from tickthrottle_client.trade_v1 import check_integer
@@ -144,6 +147,7 @@ class Intake:
         self.counts = FrameCounts()
         self.clock = ClockDifference()
         self.days = DayNews()
+        self.statuses = StatusNews()
 
     def read(
         self, adapter: Adapter, frame: Frame, now_us: int
@@ -223,6 +227,8 @@ class Intake:
             self._correct(piece, now_us, entries)
         elif kind is InstrumentDay:
             self._note_day(piece)
+        elif kind is ExchangeStatus:
+            self._note_status(piece, now_us)
         elif kind is Skip:
             self.counts.left += piece.may_be_trade
             self._skip(str(piece.name))
@@ -250,6 +256,22 @@ class Intake:
             self.days.note(isin, day.prev_close, day.is_halted)
         except BadInstruments:
             self._skip("day_unread")
+
+    def _note_status(self, said: ExchangeStatus, now_us: int) -> None:
+        isin = self._keys.get(said.symbol)
+        if isin is None:
+            self._skip(NOT_ASKED)
+            return
+        fields = {"isin": isin, "status": said.status, "time": said.time_us}
+        try:
+            status = TradingStatus.from_fields(
+                {**fields, "venue": said.venue, **said.extra}
+            )
+            check_status_not_ahead(status, now_us)
+        except InvalidTrade:
+            self._skip("status_unread")
+            return
+        self.statuses.note(status)
 
     def _take(self, traded: ExchangeTrade, now_us: int, entries: list[Entry]) -> None:
         isin = self._key_of(traded.symbol)

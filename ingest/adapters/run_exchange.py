@@ -33,6 +33,7 @@ from ingest.conditions.known_tables import find_table
 from ingest.conditions.rule_table import BadTable, RuleTable
 from ingest.feed.pacer import FeedReport
 from ingest.feed.run import run_arrivals
+from ingest.feed.status_teller import telling_statuses
 from ingest.feed.supply import Arrivals, Ended
 from ingest.feed.table_news import tell_names, telling_days
 from ingest.instrument_table.instrument_list import parse_list
@@ -104,7 +105,10 @@ def run_exchange(
 
     def begin(arrivals: Arrivals) -> None:
         tell_names(settings, listed, guessed)
-        with telling_days(settings, intake.days):
+        with (
+            telling_days(settings, intake.days),
+            telling_statuses(settings, intake.statuses),
+        ):
             if tape is not None:
                 _play(tape, plan, intake, feed_log, arrivals)
                 return

@@ -1,7 +1,7 @@
 """Alpaca, a US broker: trades of US stocks, with a key. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from json import dumps
@@ -13,6 +13,7 @@ from ingest.adapters.adapter import (
     BadChoice,
     ExchangeCancel,
     ExchangeCorrection,
+    ExchangeStatus,
     ExchangeTrade,
     Frame,
     Limit,
@@ -28,6 +29,14 @@ from ingest.adapters.adapter import (
     read_records,
 )
 from ingest.conditions.sale_rules import Sale
+from ingest.statuses.trading_status import (
+    AUCTION,
+    HALTED,
+    MOST_REASON_CHARS,
+    PRICE_BANDS,
+    TRADING,
+    VOLATILITY_INTERRUPTION,
+)
 from ingest.trade import InvalidTrade
 from tickthrottle_client.trade_v1 import microseconds_of
 
@@ -39,6 +48,9 @@ _TIME_FORM = re.compile(
 _SEPARATORS = re.compile("[-/_ ]")
 _TICKER_FORM = re.compile(r"[0-9A-Z]+(?:\.[0-9A-Z]+)*", re.ASCII)
 _AVERAGE_PRICE = "W"
+_CTA = {"2": HALTED, "3": TRADING}
+_UTP = {"H": HALTED, "P": VOLATILITY_INTERRUPTION, "Q": AUCTION, "T": TRADING}
+_PAUSES = ("M", "LUDP", "LUDS")
 _KEY_CODES = {401, 402, 404}
 _FOR_GOOD = {400, 405, 409, 410}
 _LIMIT_CODES = {406, 407}
@@ -63,6 +75,10 @@ class Alpaca(Adapter):
     most_connections = 1
     connects = Limit(1, 2.0)
     silence_s = None
+
+    def __init__(self, symbols: Sequence[str], secrets: Mapping[str, str]) -> None:
+        super().__init__(symbols, secrets)
+        self._has_asked_more = False
 
     def subscribe(self) -> Iterable[str]:
         """Return nothing: the exchange speaks first."""
@@ -94,8 +110,16 @@ class Alpaca(Adapter):
         elif kind == "subscription":
             yield Skip("acknowledged")
             yield from self._unknown(message.get("trades"))
+            if not self._has_asked_more:
+                # Apart from trades: who may not have these has trades all the same.
+                self._has_asked_more = True
+                symbols = list(self.symbols)
+                more = {"action": "subscribe", "statuses": symbols, "lulds": symbols}
+                yield Reply(dumps(more))
         elif kind == "error":
-            yield _error(message)
+            yield _error(message, are_trades_here=self._has_asked_more)
+        elif kind in ("s", "l"):
+            yield from _status(message) if kind == "s" else _bands(message)
         elif kind == "c":
             yield _correction(message)
         elif kind == "x":
@@ -146,6 +170,37 @@ def _trade(message: Mapping[str, Any]) -> ExchangeTrade:
         time_us,
         Sale(codes, extra.get("tape"), extra.get("exchange")),
     )
+
+
+def _status(message: Mapping[str, Any]) -> Iterator[Piece]:
+    """Yield a halt, a pause or their end; the codes depend on the tape."""
+    code, tape = field(message, "sc", str), message.get("z")
+    reason = str(message.get("rc") or "")
+    status = (_UTP if tape == "C" else _CTA).get(code)
+    if status is None:
+        yield Skip("status")
+        return
+    if status == HALTED and reason in _PAUSES:
+        status = VOLATILITY_INTERRUPTION
+    words = " ".join(filter(None, (reason, str(message.get("rm") or ""))))
+    extra = {"reason": words[:MOST_REASON_CHARS]} if words else {}
+    time_us = _time_us(field(message, "t", str))
+    yield ExchangeStatus(field(message, "S", str), time_us, status, extra=extra)
+
+
+def _bands(message: Mapping[str, Any]) -> Iterator[Piece]:
+    """Yield the band that a price may be in (limit up, limit down)."""
+    bands = {
+        "lower": str(field(message, "d", (str, int))),
+        "upper": str(field(message, "u", (str, int))),
+    }
+    # Without a band, as outside of trading hours, they are 0.
+    extra = {name: price for name, price in bands.items() if price.strip("0.")}
+    if not extra:
+        yield Skip("status")
+        return
+    time_us = _time_us(field(message, "t", str))
+    yield ExchangeStatus(field(message, "S", str), time_us, PRICE_BANDS, extra=extra)
 
 
 def _cancel(message: Mapping[str, Any]) -> ExchangeCancel:
@@ -199,12 +254,12 @@ def _second_us(second: str, offset: str) -> int:
         raise InvalidTrade("bad_time", "t", second, str(error)) from None
 
 
-def _error(message: Mapping[str, Any]) -> Piece:
+def _error(message: Mapping[str, Any], *, are_trades_here: bool) -> Piece:
     code, words = message.get("code"), str(message.get("msg", ""))[:200]
     told = f"code {str(code)[:20]}: {words}"
     if code in _KEY_CODES:
         return TurnedAway(f"{told}; is the key right?")
-    if code in _FOR_GOOD:
+    if code in _FOR_GOOD and not are_trades_here:
         return TurnedAway(told)
     if code in _LIMIT_CODES:
         return Reconnect(told, is_rate_limit=True)

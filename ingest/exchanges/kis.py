@@ -24,6 +24,7 @@ from ingest.adapters.adapter import (
     Adapter,
     AdapterFault,
     BadChoice,
+    ExchangeStatus,
     ExchangeTrade,
     Fetch,
     Frame,
@@ -44,6 +45,13 @@ from ingest.adapters.adapter import (
 from ingest.conditions.sale_rules import Sale
 from ingest.decimals import plain_decimal
 from ingest.series import code_of
+from ingest.statuses.trading_status import (
+    AUCTION,
+    HALTED,
+    LIMIT_DOWN,
+    LIMIT_UP,
+    TRADING,
+)
 from ingest.trade import InvalidTrade
 from tickthrottle_client.trade_v1 import isin_check_digit, microseconds_of
 
@@ -66,10 +74,13 @@ _BEHIND = {TRADES: "", _OF_NXT: f"@{NXT}"}
 _CODE, _HOUR, _PRICE, _SIGN, _CHANGE, _SIZE = 0, 1, 2, 3, 4, 12
 _VOLUME, _VALUE, _SIDE, _DATE, _SESSION, _HALTED, _EXPECTED = 13, 14, 21, 33, 34, 35, 43
 _MARKET_CLASS = 46
+_AUCTIONS = ("A", "B", "C", "D")
 _SIDES = {"1": "B", "5": "S"}
 _CLASSES = {"1": "pre", "2": "regular", "3": "after", "5": "closed"}
 _DOWN, _SAME, _UP_SAME = {"4", "5"}, "3", {"1", "2", "3"}
 _HALTS = {"Y": True, "N": False}
+_LIMITS = {"1": LIMIT_UP, "4": LIMIT_DOWN}
+_VENUES = {"": "KRX", f"@{NXT}": NXT}
 _CODE_FORM = re.compile(
     r"(?:A(?=[0-9]{6}))?([0-9A-Z]{6}|Q[0-9]{6})(?:\.K[SQ])?(@NXT|@KRX)?", re.ASCII
 )
@@ -339,11 +350,37 @@ def _read(behind: str, record: Record) -> Iterator[Piece]:
     if len(record) < FIELDS:
         rule = f"has {len(record)} fields, a trade has {FIELDS} at least"
         raise InvalidTrade("not_decoded", "record", "^".join(record), rule)
-    if record[_EXPECTED] in ("A", "B", "C", "D") and record[_SIZE] in ("", "0"):
+    if record[_EXPECTED] in _AUCTIONS and record[_SIZE] in ("", "0"):
         yield Skip("expected")
+        yield from _status(record, behind, is_expected=True)
         return
     yield _trade(record, behind)
     yield from _day(record, behind)
+    yield from _status(record, behind, is_expected=False)
+
+
+def _status(
+    record: Record, behind: str, *, is_expected: bool
+) -> Iterator[ExchangeStatus]:
+    """Yield what a record says of trading: a halt, an auction, a limit of the day."""
+    is_halted = _HALTS.get(record[_HALTED])
+    extra: dict[str, str] = {}
+    if is_halted:
+        status = HALTED
+    elif is_expected:
+        status, extra["reason"] = AUCTION, f"HOUR_CLS_CODE {record[_EXPECTED]}"
+        if record[_PRICE].strip("0"):
+            extra["expected_price"] = record[_PRICE]
+    elif record[_SIGN] in _LIMITS:
+        status = _LIMITS[record[_SIGN]]
+    elif is_halted is False:
+        status = TRADING
+    else:
+        return
+    time_us = _time_us(record[_DATE], record[_HOUR])
+    yield ExchangeStatus(
+        record[_CODE] + behind, time_us, status, _VENUES[behind], extra
+    )
 
 
 def _trade(record: Record, behind: str) -> ExchangeTrade:

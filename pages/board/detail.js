@@ -8,6 +8,7 @@ import { InstrumentAlerts } from "./alerts/panels.js";
 import { barOfDay } from "./candles/bars.js";
 import { Day, InstrumentChart } from "./candles/instrument_chart.js";
 import { Compare } from "./compare.js";
+import { StatusLines } from "./day/statuses.js";
 import { Fold } from "./fold.js";
 import { clockText, countText, priceText, zonedText, zoneText } from "./format.js";
 import { html } from "./html.js";
@@ -74,6 +75,7 @@ export function Detail({ selection, row, alerts, store, isWatched, isStanding, o
           </span>
         </div>
       `}
+      <${StatusLines} row=${row} />
       <${Day} day=${row?.day === undefined ? feed.day : barOfDay(row.item)} nowMs=${line.clock()} />
       <${SeriesTable} items=${selection.series.items} prevClose=${instrument?.prev_close ?? null} />
       <${InstrumentAlerts} alerts=${alerts} store=${store} isin=${isin} />

@@ -11,6 +11,8 @@ import { Trace } from "./day/trace.js";
 import { changeOf, placesNeeded } from "./format.js";
 import { searchText } from "./search.js";
 
+const NONE = [];
+
 export class Row {
   // Begins with the first item of its instrument that the page has seen.
   constructor({ isin, price }, instrument) {
@@ -19,6 +21,7 @@ export class Row {
     this.day = undefined; // the day so far as of the item (tick.js); undefined: nobody knows it
     this.window = null; // in which the item came; null: it was known when the page asked
     this.trades = 0; // since the page opened
+    this.statuses = NONE; // what its exchange says of its trading (tick.js)
     this.isCorrected = false; // the newest item takes back what was shown, or is a correction
     this.price = NaN;
     this.digits = 0; // how many places its prices have needed, and their differences
@@ -54,6 +57,12 @@ export class Row {
     this._compare();
   }
 
+  setStatuses(statuses) {
+    if (statuses === this.statuses) return;
+    this.statuses = statuses;
+    this.version += 1;
+  }
+
   // The instrument table is another one, or has come.
   join(instrument) {
     this._know(instrument);
@@ -85,8 +94,10 @@ export class Row {
     return limitOf(this.instrument, this.price);
   }
 
+  // Says the instrument table, and the exchange nothing.
   get isHalted() {
-    return this.instrument?.status === "halted";
+    const isTold = this.statuses.some(({ status }) => status !== "price_bands");
+    return !isTold && this.instrument?.status === "halted";
   }
 
   // What a search looks at.

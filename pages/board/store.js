@@ -13,6 +13,7 @@ export function readInstruments(text) {
 }
 
 const NO_TRENDS = { endMs: null, closes: new Map() };
+const NONE = [];
 
 export class Store {
   constructor() {
@@ -29,6 +30,7 @@ export class Store {
     this.tradesInWindow = 0;
     this.totalTrades = 0; // since the page opened
     this.totalRows = 0;
+    this._statuses = new Map();
     this._counted = null;
     this._firstWindow = null;
     this._trends = NO_TRENDS;
@@ -46,6 +48,12 @@ export class Store {
   setTrends({ end, data }) {
     this._trends = { endMs: end, closes: new Map(data.map(({ isin, closes }) => [isin, closes])) };
     this.all.forEach((row) => this._fill(row));
+  }
+
+  // ISIN -> what its exchange says of its trading, all that is current.
+  setStatuses(statuses) {
+    this._statuses = statuses;
+    this.all.forEach((row) => row.setStatuses(this._statusesOf(row)));
   }
 
   // The instrument that has this ISIN or this code, null if none is known to have it.
@@ -73,6 +81,7 @@ export class Store {
     const row = known ?? new Row(item, this._instrumentOf(item));
     row.put(item, window);
     if (known === undefined) {
+      row.setStatuses(this._statusesOf(row));
       this.rows.set(item.isin, row);
       this.all.push(row);
       this._fill(row);
@@ -130,6 +139,10 @@ export class Store {
   _fill(row) {
     const closes = this._trends.closes.get(row.isin);
     if (closes !== undefined) row.fill(this._trends.endMs, closes);
+  }
+
+  _statusesOf({ isin }) {
+    return this._statuses.get(isin) ?? NONE;
   }
 
   _instrumentOf({ isin }) {

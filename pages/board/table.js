@@ -298,7 +298,7 @@ class Row extends Component {
           </td>
         `),
       name: () =>
-        this.kept("name", [isin, instrument, row.limit, row.isCorrected], () => {
+        this.kept("name", [isin, instrument, row.limit, row.isCorrected, row.statuses], () => {
           const about = aboutText(instrument);
           const name = nameOf(instrument, isin);
           return html`

@@ -20,6 +20,7 @@ from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update
 from gateway.stream.paced_source import PacedSources
+from gateway.stream.statuses.status_delivery import StatusDesk
 from gateway.stream.trade_delivery import TradeDesk
 from ingest.instrument_table.instrument_list import parse_list
 from ingest.instrument_table.known_instruments import Instruments
@@ -176,6 +177,7 @@ def make_commands(
         PacedSources(board, newest),
         BarDesk(counters, lambda: board.window_ms, lambda: len(board)),
         TradeDesk(counters),
+        StatusDesk(counters),
     )
     return ClientCommands(delivery, shared, lambda: None, 0.0)
 

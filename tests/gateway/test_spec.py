@@ -16,14 +16,17 @@ from tests.gateway.asyncapi import DOCUMENT_PATH, check_message, document
 from tests.package_graph import sources, tree_of
 from tickthrottle_client.tick_v1 import CloseCode, is_final
 
-SPEC = (DOCUMENT_PATH.parent / "spec" / "tick-v1.md").read_text("utf-8")
+PAGES = ("tick-v1", "tick-v1-status")
+SPEC = "\n".join(
+    (DOCUMENT_PATH.parent / "spec" / f"{page}.md").read_text("utf-8") for page in PAGES
+)
 MESSAGES = {n: m["payload"] for n, m in document()["components"]["messages"].items()}
 SENT = {name for name, schema in MESSAGES.items() if "type" in schema["properties"]}
 SCHEMAS = document()["components"]["schemas"]
 PARTS = {
     "item": SCHEMAS["items"]["items"],
     "group": SCHEMAS["groups"]["items"],
-    **{name: SCHEMAS[name] for name in ("day", "bar", "entry")},
+    **{name: SCHEMAS[name] for name in ("day", "bar", "entry", "trading_status")},
 }
 """What messages are made of."""
 WORDS = {"text": "string", "list": "array", "decimal": "number"}

@@ -157,6 +157,11 @@ PROGRAMS = {
         ],
         "js": ["tests/e2e/test_tick_js.py::test_the_example_of_the_document_runs"],
     },
+    "docs/status.md": {
+        "python": [
+            "tests/gateway/test_statuses.py::test_the_example_of_the_document_runs"
+        ]
+    },
     "docs/testing.md": {
         "python": ["tests/test_docs.py::test_the_examples_of_the_test_drivers_hold"] * 2
     },

@@ -569,6 +569,23 @@ test("the store measures against the close, else against the first price", () =>
   assert.deepEqual(isins({}), []);
 });
 
+test("what an exchange says of trading is the row's, and goes before the table", () => {
+  const store = new Store();
+  const halt = { isin: SAMSUNG, status: "halted", time: 1, number: 1 };
+  store.setInstruments([{ isin: SAMSUNG, status: "halted" }]);
+  store.setStatuses(new Map([[SAMSUNG, [halt]]]));
+  store.put(item(SAMSUNG, "1000"), null);
+  const row = store.rows.get(SAMSUNG);
+  assert.deepEqual(row.statuses, [halt]);
+  assert.equal(row.isHalted, false);
+  const { version } = row;
+  store.setStatuses(new Map());
+  assert.ok(row.version > version);
+  assert.deepEqual([row.statuses.length, row.isHalted], [0, true]);
+  store.setStatuses(new Map([[SAMSUNG, [{ ...halt, status: "price_bands" }]]]));
+  assert.equal(row.isHalted, true);
+});
+
 test("a row is one object, and another version for another look", () => {
   const store = new Store();
   store.put(item(SAMSUNG, "1000"), null);

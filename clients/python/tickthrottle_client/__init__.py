@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tickthrottle_client.rest_client import Records as Records
     from tickthrottle_client.rest_client import RestClient as RestClient
     from tickthrottle_client.rest_client import RestError as RestError
+    from tickthrottle_client.status_book import InstrumentStatus as InstrumentStatus
     from tickthrottle_client.tick_client import Item as Item
     from tickthrottle_client.tick_client import State as State
     from tickthrottle_client.tick_client import TickClient as TickClient
@@ -42,6 +43,7 @@ _HOMES = {
     "log_v1": ("LogAway", "LogError", "LogUnusable"),
     "producer": ("NotAppended", "TradeProducer"),
     "rest_client": ("Records", "RestClient", "RestError"),
+    "status_book": ("InstrumentStatus",),
     "tick_client": ("Item", "State", "TickClient", "TickError", "Token"),
     "trade_book": ("TradeEntry",),
     "trade_v1": ("InvalidTrade",),

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from tickthrottle_client.bar_book import Bar
 from tickthrottle_client.item_sums import WaitingItems
+from tickthrottle_client.status_book import InstrumentStatus
 from tickthrottle_client.tick_client import Item, TickClient
 from tickthrottle_client.trade_book import TradeEntry
 
@@ -66,6 +67,11 @@ class BlockingTickClient:
     def groups(self) -> dict[str, Item]:
         """The newest figures of each group that is followed, as they are now."""
         return dict(self._client.groups)
+
+    @property
+    def statuses(self) -> dict[str, list[InstrumentStatus]]:
+        """The current statuses of each instrument that is followed, as they are now."""
+        return dict(self._client.statuses)
 
     @property
     def last_window(self) -> int | None:

@@ -46,6 +46,11 @@ from tickthrottle_client.item_sums import (
 from tickthrottle_client.listeners import Listeners
 from tickthrottle_client.loopback import is_loopback
 from tickthrottle_client.silent_keys import silence_of
+from tickthrottle_client.status_book import (
+    InstrumentStatus,
+    StatusBook,
+    read_status,
+)
 from tickthrottle_client.tick_v1 import (
     ALL,
     ALL_GROUPS,
@@ -138,8 +143,9 @@ def read_message(text: str | bytes) -> dict[str, Any]:
                 figures[name] = read_decimal(figures[name])
     for bar in message.get("bars", ()):
         read_bar(bar)
+    read = read_status if message.get("type") == "statuses" else read_entry
     for entry in message.get("entries", ()):
-        read_entry(entry)
+        read(entry)
     return message
 
 
@@ -203,9 +209,12 @@ class TickClient:
     ``on_message(message)``: every message, after it was taken in.
     ``on_bars_missed()``: bars that were told before may have been amended meanwhile, or
     some are missing; REST has them.
+    ``on_status(status)``: an instrument that is followed is halted, in an auction,
+    trades again (``InstrumentStatus``): first what is current, then each at once.
 
     ``items`` holds the newest item of each instrument, ``groups`` the newest figures of
-    each group; up to ``position`` everything has arrived. ``members`` has the
+    each group, ``statuses`` the current ones of each instrument that has any; up to
+    ``position`` everything has arrived. ``members`` has the
     instruments of each market and sector that is followed. ``window_ms`` is the length
     of a window, ``last_window`` the end of the newest one that has arrived, also an
     empty one, in milliseconds since 1970; None before the first.
@@ -227,9 +236,11 @@ class TickClient:
         on_nothing: Callable[[list[str]], object] | None = None,
         on_message: Callable[[dict[str, Any]], object] = _nothing,
         on_bars_missed: Callable[[], object] = _nothing,
+        on_status: Callable[[InstrumentStatus], object] = _nothing,
     ) -> None:
         self.items: dict[str, Item] = {}
         self.groups: dict[str, Item] = {}
+        self.statuses = StatusBook()
         self.position: dict[str, Any] | None = None
         self.members: dict[str, tuple[str, ...]] = {}
         self.window_ms = 2_000
@@ -244,6 +255,7 @@ class TickClient:
         self._on_nothing = self._own(on_nothing or self._warn)
         self._on_message = self._own(on_message)
         self._on_bars_missed = self._own(on_bars_missed)
+        self._on_status = self._own(on_status)
         self._bars = BarBook()
         self._trades = TradeBook()
         self._is_bar_snapshot_due = False
@@ -564,6 +576,12 @@ class TickClient:
             del self.items[isin]
         for key in [key for key in self.groups if not self._is_followed(key)]:
             del self.groups[key]
+        names = (*self._listeners, *self._codes)
+        self.statuses.forget(
+            lambda isin: (
+                self._is_watched(isin) or any(n.startswith(isin) for n in names)
+            )
+        )
 
     def _is_followed(self, group: str) -> bool:
         return group in self._listeners or ALL_GROUPS in self._listeners
@@ -783,6 +801,7 @@ class TickClient:
     def _take(self, message: dict[str, Any]) -> None:
         match message["type"]:
             case "welcome":
+                self.statuses.begin()
                 self._heartbeat_s = message["heartbeat_ms"] / 1_000
                 self.window_ms = message.get("window_ms", self.window_ms)
             case "ack" if message["op"] == "subscribe":
@@ -809,6 +828,9 @@ class TickClient:
                 self._take_bars(message)
             case "trades":
                 self._trades.take(message)
+            case "statuses":
+                for status in self.statuses.take(message):
+                    self._on_status(status)
             case "heartbeat":
                 self._hold(message)
             case "status":

@@ -5,6 +5,7 @@ import { eyeText, placesNeeded, priceText, widthOf } from "../format.js";
 import { html } from "../html.js";
 import { shortText } from "./breadth.js";
 import { placeIn, rangeOf } from "./range.js";
+import { StatusMarks } from "./statuses.js";
 import { sparkPath } from "./trace.js";
 
 const LIMITS = {
@@ -14,8 +15,9 @@ const LIMITS = {
 
 // What stands in the way of trading an instrument; nothing, mostly.
 export function Marks({ row }) {
-  const limit = LIMITS[row.limit];
+  const limit = !row.statuses.some(({ status }) => status.startsWith("limit")) && LIMITS[row.limit];
   return html`
+    <${StatusMarks} row=${row} />
     ${row.isHalted && html`<span class="mark halted" title=${say("not traded for now, says the instrument table")}>${say("halted")}</span>`}
     ${row.isCorrected && html`<span class="mark corrected" title=${say("a trade was taken back or corrected: this is the newest one that stands")}>${say("corrected")}</span>`}
     ${limit && html`<span class=${`mark ${limit.kind}`} title=${say(limit.title)}>${say(limit.text)}</span>`}

@@ -19,6 +19,7 @@ from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, SAMSUNG, make_isins, make_row
+from tests.gateway.test_statuses import Exchange
 from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
@@ -49,6 +50,10 @@ class Told:
     def of(self, name: str) -> list[Any]:
         """Return what was told under a name: the first thing each time."""
         return [line[1] for line in self._lines if line[0] == name]
+
+    def lines(self, name: str) -> list[list[Any]]:
+        """Return all that was told under a name."""
+        return [line for line in self._lines if line[0] == name]
 
     def newest(self, name: str) -> Any:
         return (self.of(name) or [None])[-1]
@@ -194,3 +199,26 @@ async def test_a_newer_token_takes_keys_and_gives_others(
     async with gateway_on(redis_url, port, token_key_file=path):
         await soon(lambda: told.of("item") == [SAMSUNG])
         await soon(lambda: told.of("bar") == [SAMSUNG])
+
+
+async def test_a_status_is_told_once_with_its_digits_across_connections(
+    client: redis.Redis, publisher: Publisher, redis_url: str, told: Told
+) -> None:
+    """First what is current, then each at once; what is current again is no news."""
+    port, exchange = free_port(), Exchange(client)
+    publisher.publish(make_row())
+    exchange.say("auction", expected_price="71900.50")
+    async with gateway_on(redis_url, port):
+        told.begin(port, ["subscribe", [SAMSUNG]])
+        await soon(lambda: told.of("status") == ["auction"])
+        assert told.lines("status") == [["status", "auction", "71900.50", 0]]
+        exchange.say("trading")
+        await soon(lambda: told.newest("status") == "trading")
+        await soon(lambda: told.newest("position"))
+    await soon(lambda: told.newest("state") == "offline")
+    told.forget()
+    exchange.say("halted")
+    async with gateway_on(redis_url, port):
+        await soon(lambda: told.of("status"))
+        await soon(lambda: told.newest("state") == "live")
+        assert told.lines("status") == [["status", "halted", None, None]]

@@ -13,16 +13,19 @@ MESSAGES = {
         name: name.capitalize()
         for name in (
             *("welcome", "ack", "snapshot", "update", "bars", "trades", "members"),
-            *("heartbeat", "status", "notice", "pong"),
+            *("heartbeat", "status", "statuses", "notice", "pong"),
         )
     },
     "error": "ErrorMessage",
 }
 """Messages of the server, and their types."""
 
-SCHEMAS = {"bar": "Bar", "day": "Day", "epoch": "Epoch", "entry": "Entry"}
+SCHEMAS = {
+    **{"bar": "Bar", "day": "Day", "epoch": "Epoch", "entry": "Entry"},
+    "trading_status": "InstrumentStatus",
+}
 LISTED = {"items": "Item", "groups": "Group"}
-DECIMAL_IN = {"Item", "Day", "Group", "Bar", "Entry"}
+DECIMAL_IN = {"Item", "Day", "Group", "Bar", "Entry", "InstrumentStatus"}
 """Types whose decimals the client gives as text."""
 
 
@@ -113,6 +116,7 @@ def described() -> dict[str, Mapping[str, Any]]:
         "Bar": schemas["bar"],
         "Day": schemas["day"],
         "Entry": schemas["entry"],
+        "InstrumentStatus": schemas["trading_status"],
         "Rejected": ack["rejected"]["items"],
     }
 

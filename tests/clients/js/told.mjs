@@ -24,6 +24,7 @@ const ticks = new TickClient(url, {
   token: hasToken ? token : undefined,
   onState: (state) => tell("state", state),
   onRejected: (rejected) => rejected.forEach(({ key, code }) => tell("rejected", key, code)),
+  onStatus: ({ status, expected_price, missed }) => tell("status", status, expected_price ?? null, missed),
   onMessage(message) {
     if (message.type === "ack") tell("held", message.count);
     if (ticks.position !== null) tell("position", ticks.position.offset);

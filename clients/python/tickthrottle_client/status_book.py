@@ -1,0 +1,84 @@
+"""The trading statuses of the instruments that are followed. Pure."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from tickthrottle_client.tick_v1 import read_decimal
+
+InstrumentStatus: TypeAlias = dict[str, Any]
+"""A status of an instrument: ``status``, such as ``halted``, and ``time``, when the
+exchange said it, microseconds since 1970; maybe ``venue``, ``until``, ``reason``.
+
+Prices and sizes are Decimal. ``last`` is the newest trade that the log held before it,
+where that is known. ``missed`` is how many statuses are missing before this one: 0 but
+where the reader was too slow, None where nobody knows.
+"""
+
+BANDS = "price_bands"
+_DECIMALS = ("expected_price", "expected_size", "lower", "upper")
+
+
+def read_status(entry: InstrumentStatus) -> None:
+    """Turn decimals of a status into Decimal. Raises any Exception for a bad one."""
+    for name in _DECIMALS:
+        if name in entry:
+            entry[name] = read_decimal(entry[name])
+    if "last" in entry:
+        entry["last"]["price"] = read_decimal(entry["last"]["price"])
+    if {type(entry["time"]), type(entry["number"])} != {int}:
+        raise ValueError("a status must have a time and a number")
+
+
+class StatusBook(dict[str, list[InstrumentStatus]]):
+    """The current statuses of each instrument: one of each venue and kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[tuple[str, str, bool], tuple[int, int]] = {}
+        self._epoch: str | None = None
+        self._missed: int | None = 0
+
+    def begin(self) -> None:
+        """Take in that a connection begins: what is current will be told."""
+        # The first connection misses nothing.
+        self._missed = None if self._epoch is not None else 0
+        self.clear()
+
+    def take(self, message: dict[str, Any]) -> list[InstrumentStatus]:
+        """Take a message in; return the statuses that are news, in order."""
+        if message["epoch"] != self._epoch:
+            self._epoch = message["epoch"]
+            self._told.clear()
+        if message["snapshot"]:
+            self.clear()
+        if message["missed"] is None or self._missed is None:
+            self._missed = None
+        else:
+            self._missed += message["missed"]
+        return [
+            entry
+            for entry in message["entries"]
+            if self._put(entry, is_known=message["snapshot"])
+        ]
+
+    def forget(self, is_watched: Callable[[str], bool]) -> None:
+        """Keep the instruments alone that are watched still."""
+        for isin in [isin for isin in self if not is_watched(isin)]:
+            del self[isin]
+
+    def _put(self, entry: InstrumentStatus, *, is_known: bool) -> bool:
+        slot = _slot_of(entry)
+        order = entry["time"], entry["number"]
+        before = self._told.get(slot, (0, 0))
+        if order >= before:
+            self._told[slot] = order
+            others = [e for e in self.get(entry["isin"], ()) if _slot_of(e) != slot]
+            self[entry["isin"]] = [*others, entry]
+        if is_known and order == before:
+            return False
+        entry["missed"], self._missed = self._missed, 0
+        return True
+
+
+def _slot_of(entry: InstrumentStatus) -> tuple[str, str, bool]:
+    return entry["isin"], entry.get("venue", ""), entry["status"] == BANDS
