@@ -22,6 +22,8 @@ MESSAGES = {
 
 SCHEMAS = {"bar": "Bar", "day": "Day", "epoch": "Epoch", "entry": "Entry"}
 LISTED = {"items": "Item", "groups": "Group"}
+HANDED_OUT = {**LISTED, "data": "Item"}
+"""Of rows by position the client makes items."""
 DECIMAL_IN = {"Item", "Day", "Group", "Bar", "Entry"}
 """Types whose decimals the client gives as text."""
 
@@ -60,8 +62,8 @@ def expected(schema: Mapping[str, Any], owner: str) -> str:
         name = schema["$ref"].rpartition("/")[2]
         if name in SCHEMAS:
             return in_order(SCHEMAS[name])
-        if name in LISTED:
-            return f"{LISTED[name]}[]"
+        if name in HANDED_OUT:
+            return f"{HANDED_OUT[name]}[]"
         return expected(document()["components"]["schemas"][name], owner)
     if "const" in schema:
         return literal(schema["const"])
