@@ -22,6 +22,15 @@ const DECIMALS = /"(price|size|volume|value|high|low|open(?=":[\d.]+}}))"(\s*:\s
 // (`open` is that of a day: an item may have one of its own, which is not the last field.)
 // A decimal of an item that is more than up to 15 digits without a needless zero.
 const UNSAFE = /"(?:price|size|volume|value|high|low|open(?=":[\d.]+}}))"(?!:-?(?:[1-9]\d{0,14}|(?=[\d.]{3,16}[,}])\d+\.(?!0{6})\d*[1-9])[,}])/;
+// Rows by position have numbers between brackets and commas: the same of those.
+const UNSAFE_ROW = /[[,](?!-?(?:0|[1-9]\d{0,14}|(?=[\d.]{3,16}[,\]])\d+\.(?!0{6})\d*[1-9])[,\]])-?\d/;
+const ROW_NUMBERS = /"(?:[^"\\]|\\.)*"|([[,])(-?\d[\d.]*)(?=[,\]])/g;
+const BEFORE = ["age", "time", "seq", "price", "size"]; // of the order of an item's fields
+const BEHIND = ["further", "updates", "corrects", "revision", "trades", "volume", "value", "high", "low", "day"];
+const TEXTS = new Set(["price", "size", "volume", "value", "high", "low"]);
+const OF_DAYS = ["price", "size", ...BEHIND.slice(-6)];
+const DAY = ["start", "trades", "volume", "value", "high", "low", "open"];
+const ALL_FIELDS = ["*"];
 const GROUPS = '"groups":[';
 const GROUP_DECIMALS = /"(volume|value|mean_change_pct)":(-?\d[\d.]*)/g;
 const DATA = ',"data":[';
@@ -59,8 +68,75 @@ export function readMessage(text) {
   if (text.startsWith('{"type":"statuses"')) return JSON.parse(text.replace(STATUS_DECIMALS, '"$1"$2"$3"'));
   const at = Math.max(0, text.indexOf(DATA));
   const head = text.slice(0, at);
+  if (at && text[at + DATA.length] === "[") return readRows(text, at);
   if (at && !head.includes(GROUPS) && !UNSAFE.test(text)) return withTexts(JSON.parse(text));
   return JSON.parse(head.replace(GROUP_DECIMALS, '"$1":"$2"') + text.slice(at).replace(DECIMALS, '"$1"$2"$3"'));
+}
+
+// Rows by position stay arrays: `Positions` makes items of them.
+function readRows(text, at) {
+  const tail = text.slice(at);
+  const head = text.slice(0, at).replace(GROUP_DECIMALS, '"$1":"$2"');
+  const quoted = (all, before, number) => (number === undefined ? all : `${before}"\\u0000${number}"`);
+  return JSON.parse(head + (UNSAFE_ROW.test(tail) ? tail.replace(ROW_NUMBERS, quoted) : tail));
+}
+
+const isMarked = (value) => typeof value === "string" && /^\0-?\d[\d.]*$/.test(value);
+const asText = (value) => (isMarked(value) ? value.slice(1) : String(value));
+const asNumber = (value) => (isMarked(value) ? Number(value.slice(1)) : value);
+
+// Which fields the rows of a connection have, and which instrument a number is.
+class Positions {
+  constructor() {
+    this._fields = null; // null: rows are objects
+    this._names = new Map();
+  }
+
+  // Note what a message says of rows; make items of those that it has.
+  _read(message) {
+    if (message.type === "ack" && message.op === "subscribe") this._fields = message.fields ? inOrder(message.fields) : null;
+    for (const [number, isin] of Object.entries(message.names ?? {})) this._names.set(Number(number), isin);
+    if (this._fields === null || message.data === undefined) return;
+    const windowUs = (message.window ?? 0) * 1000;
+    message.data = message.data.map((row) => this._item(row, windowUs));
+  }
+
+  _item(row, windowUs) {
+    const item = { isin: this._names.get(asNumber(row[0])) };
+    for (const [name, at] of this._fields) {
+      const value = row[at] ?? null;
+      if (value === null) continue;
+      if (name === "age") item.time = windowUs - asNumber(value);
+      else if (name === "further") Object.assign(item, value);
+      else if (name === "day") item.day = dayOf(value);
+      else item[name] = TEXTS.has(name) ? asText(value) : asNumber(value);
+    }
+    return item;
+  }
+}
+
+// Pairs of a field and its place, as items have them; further fields as the row has them.
+function inOrder(fields) {
+  const of = (names) => names.filter((name) => fields.includes(name));
+  const further = fields.filter((name) => !BEFORE.includes(name) && !BEHIND.includes(name));
+  return [...of(BEFORE), ...further, ...of(BEHIND)].map((name) => [name, fields.indexOf(name) + 1]);
+}
+
+function dayOf(values) {
+  const day = {};
+  DAY.forEach((name, at) => {
+    if (values[at] != null) day[name] = at < 2 ? asNumber(values[at]) : asText(values[at]);
+  });
+  return day;
+}
+
+// What to ask a gateway for, to get these fields of items. Every item has `trades`, and a day
+// is kept with all that adds to it.
+function wireFields(fields) {
+  if (fields === undefined) return ALL_FIELDS;
+  const all = [...fields, ...(fields.includes("day") ? OF_DAYS : []), "trades"];
+  const names = all.filter((name) => name !== "isin").map((name) => (name === "time" ? "age" : name));
+  return [...new Set(names)];
 }
 
 function withTexts(message) {
@@ -92,7 +168,7 @@ export function readBars(text) {
 // without `high` and `low` if none of its trades counts for the range.
 export function traded({ trades, price, size, volume, value, high, low }) {
   if (volume !== undefined) return { trades, volume, value, high, low };
-  if (trades !== 1) return null;
+  if (trades !== 1 || price === undefined || size === undefined) return null;
   return { trades, volume: size, value: times(price, size), high: price, low: price };
 }
 
@@ -239,11 +315,16 @@ async function refusedOrigin(url) {
 }
 
 export class TickClient {
-  // Connects with the first subscribe. Options, functions all but the first two:
+  // Connects with the first subscribe. Options, functions all but the first three:
   //   token                 what the gateway asks for before it gives prices: text, or a
   //                         function that returns a fresh one, or a promise of it
   //   minIntervalMs         at most one update per so many milliseconds, each with the newest
   //                         values; the gateway grants whole windows, a minute at most
+  //   fields                names of the fields that items have beside `isin` and `trades`; all
+  //                         without it. Fewer are fewer bytes: rows come by position. Without
+  //                         `time` and `seq` an older item is not known as one, and without
+  //                         `volume`, `value`, `high` and `low` nobody knows the sums of several
+  //                         trades
   //   onState(state, text)  connecting, live, stale (no windows arrive, or nothing
   //                         at all for three of them), starting
   //                         (they will, the job that makes them starts), offline (a new
@@ -297,6 +378,8 @@ export class TickClient {
     this._attempt = 0;
     this._isClosed = false; // by close()
     this._calm = options.minIntervalMs ? { min_interval_ms: options.minIntervalMs } : {};
+    this._fields = wireFields(options.fields);
+    this._positions = new Positions();
     this._hasOpened = false; // this client, any connection
     this._outsider = ""; // why it could not, if a gateway does not know the page
     this._ids = 0;
@@ -693,6 +776,7 @@ export class TickClient {
     this._refusals = 0;
     for (const isin of this._tradesBegun) this._tradesLost.add(isin);
     this._isBarSnapshotDue = false;
+    this._positions = new Positions();
     const socket = new WebSocket(this._url, "tick.v1");
     this._socket = socket;
     this._watch();
@@ -714,6 +798,7 @@ export class TickClient {
       this._watch();
       const beganMs = performance.now();
       const message = readMessage(event.data);
+      this._positions._read(message);
       this._take(message);
       if (this._isSilent) {
         this._isSilent = false;
@@ -764,7 +849,7 @@ export class TickClient {
   _subscribe(keys, options = {}) {
     if (!this._isOpen || !keys.length) return;
     keys.forEach((key) => this._rejected.delete(key));
-    this._asked.set(this._send({ op: "subscribe", keys, ...this._calm, ...options }), keys);
+    this._asked.set(this._send({ op: "subscribe", keys, ...this._calm, fields: this._fields, ...options }), keys);
   }
 
   // Ask for those keys that are still listened to; say whether any is.
@@ -976,8 +1061,17 @@ export class TickClient {
     this._dropped.delete(id);
     let keys = this._asked.get(id);
     if (!this._asked.delete(id)) return;
+    if (code === "field_limit") {
+      // Others have so many sets of fields that there is room for all alone.
+      this._fields = ALL_FIELDS;
+      this._apart.push(keys);
+      this._askApart();
+      return;
+    }
     this._refusals += 1;
-    if (keys.length > 1 && OF_LISTS.has(code) && this._refusals < MOST_REFUSALS) {
+    // Fields are refused for any of the keys.
+    const isOfList = OF_LISTS.has(code) && !message.startsWith("fields:");
+    if (keys.length > 1 && isOfList && this._refusals < MOST_REFUSALS) {
       const half = keys.length >> 1;
       this._apart.push(keys.slice(half), keys.slice(0, half));
     } else {

@@ -91,6 +91,7 @@ FLOORS = {
         "trusted_proxies",
         "settings",
         "protocol",
+        "positions",
         "admission",
         "named_files",
         "stream",

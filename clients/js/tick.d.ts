@@ -138,6 +138,10 @@ export interface Ack {
   members?: Record<string, string[]>;
   /** Names the instrument table. */
   instruments?: string;
+  /** The fields of rows by position, which items are made of. */
+  fields?: string[];
+  /** Number to the key of an instrument or series. */
+  names?: Record<string, string>;
   resumed?: boolean;
   /** Until when a token is good, microseconds since 1970. */
   expires?: number | null;
@@ -151,6 +155,7 @@ export interface Snapshot {
   window: number | null;
   /** The last piece. */
   final: boolean;
+  names?: Record<string, string>;
   groups?: Group[];
   data: Item[];
 }
@@ -163,6 +168,7 @@ export interface Update {
   window: number | null;
   /** How many windows it stands for, 1 if left out; 0 if some rows are held back. */
   merged?: number;
+  names?: Record<string, string>;
   groups?: Group[];
   data: Item[];
 }
@@ -185,6 +191,7 @@ export interface Members {
   members: Record<string, string[]>;
   /** Keys that have another name now, old to new. */
   renamed: Record<string, string>;
+  names?: Record<string, string>;
 }
 
 export interface Heartbeat {
@@ -290,6 +297,7 @@ export interface ErrorMessage {
     | "bad_json"
     | "bad_request"
     | "key_limit"
+    | "field_limit"
     | "not_allowed"
     | "rate_limited"
     | "internal";
@@ -328,6 +336,11 @@ export interface Options {
    * grants whole windows, a minute at most.
    */
   minIntervalMs?: number;
+  /**
+   * The fields that items have beside `isin` and `trades`, such as `["price", "size"]`; all
+   * without it. Fewer are fewer bytes.
+   */
+  fields?: readonly string[];
   /** The text of `offline` says so if the gateway does not list the page's origin. */
   onState?(state: State, text: string): void;
   /** Every message, after it was taken in, the milliseconds that took, and its length. */

@@ -25,6 +25,9 @@ MAX_ID_CHARS = 36
 MOST_LAST = 300
 """So many bars of a key a client may be sent when it subscribes; REST has more."""
 
+MOST_FIELDS = 64
+"""So many names of fields one subscribe may have."""
+
 KNOWN_ISINS = 8_192
 """Keys that are remembered as valid, and not checked again."""
 
@@ -73,6 +76,7 @@ class BarPosition(NamedTuple):
 class Subscribe:
     """Add keys. ``min_interval_ms`` holds for all keys, until another is asked for.
 
+    So do ``fields``, those that rows have by position; rows are objects without them.
     ``last`` is how many bars are wanted of each key of bars, ``bars_since`` what a
     returning client has of them.
     """
@@ -84,6 +88,7 @@ class Subscribe:
     min_interval_ms: int = 0
     last: int = 1
     bars_since: BarPosition | None = None
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +277,7 @@ def _read_command(message: dict[str, Any], message_id: MessageId) -> Command:
                 _read_whole_number(message, "min_interval_ms"),
                 _read_last(message),
                 _read_bars_since(message),
+                _read_fields(message),
             )
         case "unsubscribe":
             return Unsubscribe(message_id, _read_keys(message))
@@ -295,6 +301,16 @@ def _read_keys(message: dict[str, Any]) -> tuple[str, ...]:
     if not all(isinstance(key, str) for key in keys):
         raise _BadField("keys: every key must be text")
     return tuple(dict.fromkeys(keys))
+
+
+def _read_fields(message: dict[str, Any]) -> tuple[str, ...]:
+    fields = message.get("fields")
+    if fields is None:
+        return ()
+    is_list = isinstance(fields, list) and 1 <= len(fields) <= MOST_FIELDS
+    if not is_list or not all(isinstance(name, str) for name in fields):
+        raise _BadField(f"fields: must be a list of 1 to {MOST_FIELDS} names")
+    return tuple(fields)
 
 
 def _read_snapshot(message: dict[str, Any]) -> bool:

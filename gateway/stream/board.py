@@ -36,6 +36,7 @@ class News:
     It stands for ``windows`` windows up to ``Board.complete``: for 0 while a row of
     them is held back. ``stale`` and ``held`` count rows that are not among ``rows``,
     ``late`` figures of groups that are left out. ``groups`` are by the groups' keys.
+    Instruments whose numbers are below ``first_new`` were known before.
     """
 
     rows: list[Row]
@@ -44,6 +45,7 @@ class News:
     held: int
     groups: Mapping[str, bytes] = field(default_factory=dict)
     late: int = 0
+    first_new: int = field(default=0, compare=False)
 
 
 class Board:
@@ -60,7 +62,8 @@ class Board:
     epoch. ``is_in_parts``: the newest window has come in more than one update.
     ``groups`` has the newest figures of markets and sectors. Each value has the day so
     far as of it, where that is known. ``clock_ms`` is the time of day as of the newest
-    update, the end of its window if nobody says it.
+    update, the end of its window if nobody says it. What has a value has a number;
+    below ``named`` are those of all that had one when it was last changed.
     """
 
     def __init__(self) -> None:
@@ -71,6 +74,7 @@ class Board:
         self.window_ms = DEFAULT_WINDOW_MS
         self.clock_ms = 0
         self.numbers = InstrumentNumbers()
+        self.named = 0
         self.groups = GroupBoard()
         self._rows: dict[str, LastValue] = {}
         # The keys of its series, by instrument.
@@ -82,6 +86,10 @@ class Board:
     def get(self, isin: str) -> LastValue | None:
         """Return the instrument's last value, or None if it never traded."""
         return self._rows.get(isin)
+
+    def some(self, count: int) -> list[LastValue]:
+        """Return so many values at most, from all over the board."""
+        return [*self._rows.values()][:: max(1, len(self._rows) // count)][:count]
 
     def isins(self) -> list[str]:
         """Return every instrument that has a value, in order; no series."""
@@ -109,6 +117,7 @@ class Board:
         self.groups = other.groups.copy()
         rows = {i: value._replace(day=b"") for i, value in other._rows.items()}
         self._put_all(rows)
+        self.named = len(self.numbers)
 
     def unlisted(self, instruments: Instruments) -> list[str]:
         """Return the instruments with a value that are not in the table, in order."""
@@ -166,6 +175,7 @@ class Board:
     ) -> None:
         """Forget everything and take the stored state of another epoch."""
         self._put_all({value.isin: value for value in values})
+        self.named = len(self.numbers)
         self.groups.catch_up(groups, recent)
         self.position = self.complete = position
         self.clock_ms = position.window or 0
@@ -185,6 +195,7 @@ class Board:
         if value.isin not in self._rows and is_series(value.isin):
             self._series.setdefault(instrument_of(value.isin), []).append(value.isin)
         self._rows[value.isin] = value
+        self.numbers.setdefault(value.isin, len(self.numbers))
 
     def _put_all(self, rows: dict[str, LastValue]) -> None:
         self._rows, self._series = {}, {}
@@ -223,4 +234,5 @@ class Board:
         if gate.is_holding:
             self.complete = Position(to.epoch, before, gate.window)
         windows = self.complete.offset - before
-        return News(rows, windows, stale, held, groups, late)
+        first_new, self.named = self.named, len(self.numbers)
+        return News(rows, windows, stale, held, groups, late, first_new)

@@ -24,6 +24,7 @@ from gateway.admission.work import (
     message_rows,
     payers_of,
 )
+from gateway.positions.field_sets import FieldSets, TooManySets, UnknownField
 from gateway.protocol.messages import (
     Auth,
     BadMessage,
@@ -75,6 +76,9 @@ MOST_READ_BARS = 100_000
 CHARGED_FROM = 100
 """Snapshots of fewer rows are nothing to a stream: what it may say bounds them."""
 
+NAMES_A_ROW = 8
+"""So many names of numbers are as much work as a row."""
+
 MOST_BAD = 20
 """This many bad messages in a row end the connection, with 4500."""
 
@@ -93,6 +97,7 @@ class Shared:
     bar_desk: BarDesk
     trade_desk: TradeDesk
     status_desk: StatusDesk
+    field_sets: FieldSets = field(default_factory=FieldSets)
 
 
 @dataclass(slots=True)
@@ -235,6 +240,7 @@ class ClientCommands:
         every = (*accepted, *map(str, bars), *map(str, trades))
         self._check_limit(command.message_id, every)
         bar_count = self._check_snapshot(command, bars)
+        self._place(command)
         since = command.since if self.delivery.can_resume(command.since) else None
         self.has_asked = self.has_asked or bool(every)
         rows = self.delivery.add(accepted, since, wants_snapshot=command.wants_snapshot)
@@ -262,10 +268,13 @@ class ClientCommands:
             min_interval_ms=self.delivery.interval_ms,
             resumed=since is not None and command.wants_snapshot,
             **self._members(accepted, now_s),
+            **self._positions(accepted, now_s),
         )
 
     def close(self) -> None:
         """Watch nothing any more."""
+        if (before := self.delivery.place(None)) is not None:
+            self._shared.field_sets.release(before)
         for delivery in (self.delivery, self.bars, self.trades, self.statuses):
             if delivery is not None:
                 delivery.close()
@@ -418,6 +427,32 @@ class ClientCommands:
             return {}
         self._charge(sum(map(len, members.values())), now_s)
         return {"members": members, "instruments": self.delivery.instruments.digest}
+
+    def _place(self, command: Subscribe) -> None:
+        """Have rows come as the command says. Raises BadMessage, nothing changed."""
+        sets, fields = self._shared.field_sets, None
+        if command.fields:
+            sets.learn(self.delivery.some_bodies, self.delivery.position())
+            try:
+                fields = sets.take(command.fields)
+            except UnknownField as error:
+                raise BadMessage(
+                    "bad_request", str(error), command.message_id
+                ) from None
+            except TooManySets as error:
+                raise BadMessage(
+                    "field_limit", str(error), command.message_id
+                ) from None
+        if (before := self.delivery.place(fields)) is not None:
+            sets.release(before)
+
+    def _positions(self, keys: Sequence[str], now_s: float) -> dict[str, Any]:
+        positions = self.delivery.positions
+        if positions is None:
+            return {}
+        names = self.delivery.tell(keys)
+        self._charge(len(names) // NAMES_A_ROW, now_s)
+        return {"fields": positions.fields.names, "names": names}
 
     def _set_interval(self, wanted_ms: int) -> None:
         least_ms = 0 if self.grant is None else self.grant.min_interval_ms

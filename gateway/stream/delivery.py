@@ -6,8 +6,11 @@ are merged into one update of the newest values.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from gateway.admission.bounds import Bounds
+from gateway.positions.client_positions import ClientPositions
+from gateway.positions.field_sets import FieldSet
 from gateway.protocol.key_sets import KeySets
 from gateway.protocol.market_instruments import MarketInstruments
 from gateway.protocol.messages import Since
@@ -17,6 +20,8 @@ from gateway.stream.counters import Counters
 from gateway.stream.mailbox import Mailbox, Merged, SnapshotPiece
 from ingest.instrument_table.known_instruments import Instruments, has_members
 from ingest.series import instrument_of, is_series
+from throttle.contract.row_sums import UNCOUNTED
+from throttle.contract.snapshot import LastValue
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
 
 LONGEST_INTERVAL_MS = 60_000
@@ -24,6 +29,9 @@ LONGEST_INTERVAL_MS = 60_000
 
 MOST_PIECES = 32
 """This many pieces of snapshots are kept until the next window: a few megabytes."""
+
+LOOKED_AT = 64
+"""So many last values are looked at for the fields that trades have."""
 
 AHEAD_MOST = 30
 """A client may have seen this many windows more than this gateway, from another one."""
@@ -40,8 +48,9 @@ class NewestUpdate:
     __slots__ = ("eager", "number", "pieces", "pieces_of", "update")
 
     def __init__(self) -> None:
-        # Of snapshots that several clients are sent, as of a position of the board.
-        self.pieces: dict[SnapshotPiece, bytes] = {}
+        # Of snapshots that several clients are sent, as of a position of the board, by
+        # the fields of their rows and the instruments that they name, too.
+        self.pieces: dict[tuple[SnapshotPiece, FieldSet | None, bytes], bytes] = {}
         self.pieces_of = Position()
         self.number = 0
         self.update: frames.Update | None = None
@@ -93,6 +102,8 @@ class Delivery:
     # The instrument table by which its keys stand for instruments.
     _followed: Instruments = field(init=False)
     _regrouped: _Regrouped | None = None
+    # None: rows are objects.
+    positions: ClientPositions | None = None
     # In order, as a tuple: a set of thirty is two thirds of what a client costs.
     keys: tuple[str, ...] = ()
     _mailbox: Mailbox = field(default_factory=Mailbox)
@@ -131,6 +142,51 @@ class Delivery:
         """Return which of some instruments are held."""
         some = isins if self._waiting else self._mailbox.key_set.among(isins)
         return list(filter(self.holds, some))
+
+    def place(self, fields: FieldSet | None) -> FieldSet | None:
+        """Have rows come by position from now on, as objects without ``fields``.
+
+        Return what was sent by position before.
+        """
+        self.take_in()
+        before = self.positions
+        if fields is None:
+            self.positions = None
+        else:
+            told = 0 if before is None else before.told
+            self.positions = ClientPositions(fields, told)
+        return None if before is None else before.fields
+
+    def some_bodies(self) -> Iterable[bytes]:
+        """Return rows of some instruments, for the fields that trades have."""
+        return (value.body for value in self._board.some(LOOKED_AT))
+
+    def names_of(self, keys: Collection[str]) -> dict[str, str]:
+        """Return the names of the numbers that instruments of some keys have."""
+        numbers, named = self._board.numbers, self._board.named
+        isins = [*self._key_sets.expand(keys)]
+        if ALL in keys:
+            isins += (isin for isin in numbers if not is_series(isin))
+        every = ((numbers.get(isin, named), isin) for isin in isins)
+        return {str(number): isin for number, isin in every if number < named}
+
+    def tell(self, keys: Collection[str]) -> dict[str, str]:
+        """Return the names that a client has to be told that has asked for keys.
+
+        Of a client that is sent rows by position for the first time, of all it holds.
+        """
+        positions = self.positions
+        if positions is None:
+            return {}
+        names = self.names_of(keys if positions.told else self.keys)
+        positions.told = positions.told or self._board.named
+        return names
+
+    def _tell_later(self, keys: Collection[str]) -> None:
+        """Have instruments named that are new, whether or not the snapshot has them."""
+        positions = self.positions
+        if positions is not None and positions.told < self._board.named:
+            positions.untold = (*positions.untold, *self.names_of(keys).values())
 
     def follow(self, board: Board, newest: NewestUpdate, pace_ms: int) -> None:
         """Be sent what another board shows and its updates, one in ``pace_ms``.
@@ -226,6 +282,9 @@ class Delivery:
         ):
             return None
         self._taken_in = newest.number
+        if self.positions is not None:
+            form = newest.update.by_position(self.positions.fields)
+            return form.frame(self._mailbox.key_set) or b""
         return newest.update.frame(self._mailbox.key_set) or b""
 
     def close(self) -> None:
@@ -239,6 +298,7 @@ class Delivery:
         self._taken_in = self.newest.number
         self._forget_waiting()
         self._watch(self.keys)
+        self._tell_later(self.keys)
         if self.keys:
             self._mailbox.restart(
                 self._stored(self.keys, None), self._board.complete.offset
@@ -254,12 +314,15 @@ class Delivery:
         self.take_in()
         regrouped, self._regrouped = self._regrouped, None
         if regrouped is not None:
-            return frames.message_frame(
-                "members",
-                instruments=self.instruments.digest,
-                members=self.members_of(sorted(regrouped.changed & {*self.keys})),
-                renamed=regrouped.renamed,
-            )
+            changed = sorted(regrouped.changed & {*self.keys})
+            members: dict[str, Any] = {
+                "instruments": self.instruments.digest,
+                "members": self.members_of(changed),
+                "renamed": regrouped.renamed,
+            }
+            if self.positions is not None:
+                members["names"] = self.names_of(changed)
+            return frames.message_frame("members", **members)
         mailbox = self._mailbox
         mailbox.rows.fold_some()
         while not mailbox.is_empty and self._is_due():
@@ -269,6 +332,9 @@ class Delivery:
                 return self._snapshot_frame(due)
             self._sent_interval = self._interval_begun()
             if isinstance(due, frames.Update):
+                if self.positions is not None:
+                    form = due.by_position(self.positions.fields)
+                    return form.frame(mailbox.key_set)
                 return due.frame(mailbox.key_set)
             if due is not None:
                 self._gathered_window = self._board.position.window
@@ -355,6 +421,7 @@ class Delivery:
         for key in ready:
             del self._waiting[key]
         self._watch(self.keys)
+        self._tell_later(ready)
         for since in set(ready.values()):
             keys = [key for key in ready if ready[key] == since]
             self._request(keys, since)
@@ -424,41 +491,65 @@ class Delivery:
 
     def _snapshot_frame(self, piece: SnapshotPiece) -> bytes:
         """Build a piece, or take the one that was built for somebody else just now."""
+        names = self._new_names(piece.names)
         if not self._mailbox.key_set.is_shared:
-            return self._build_piece(piece)
+            return self._build_piece(piece, names)
         pieces, here = self.newest.pieces, self._board.position
         if self.newest.pieces_of != here:
             self.newest.pieces_of = here
             pieces.clear()
-        frame = pieces.get(piece)
+        fields = None if self.positions is None else self.positions.fields
+        key = piece, fields, names
+        frame = pieces.get(key)
         if frame is None:
-            frame = self._build_piece(piece)
+            frame = self._build_piece(piece, names)
             if len(pieces) < MOST_PIECES:
-                pieces[piece] = frame
+                pieces[key] = frame
         return frame
 
-    def _build_piece(self, piece: SnapshotPiece) -> bytes:
+    def _build_piece(self, piece: SnapshotPiece, names: bytes) -> bytes:
         here = self._board.position
         rows = (self._board.get(name) for name in piece.names)
         return frames.snapshot_frame(
             Position(here.epoch, piece.offset, here.window),
             [row for row in rows if row is not None],
             self._figures(piece.names),
+            self._encode_known,
+            names,
             final=piece.final,
         )
 
     def _merged_frame(self, merged: Merged) -> bytes:
         self._counters.windows_merged += max(0, merged.windows - 1)
+        names = self._new_names(merged.rows)
+        if self.positions is not None and not self._waiting:
+            # Nothing waits that has a number by now.
+            self.positions.told = self._board.named
         return frames.update_frame(
             self._board.complete,
             merged.windows,
             [
-                frames.encode_row(value.body, row.text(value.body), row.day)
+                self._encode(value, row.text(value.body), row.day)
                 for isin, row in merged.rows.items()
                 if row is not None and (value := self._board.get(isin)) is not None
             ],
             self._figures(merged.rows),
+            names,
         )
+
+    def _encode(self, value: LastValue, sums: bytes, day: bytes) -> bytes:
+        if self.positions is None:
+            return frames.encode_row(value.body, sums, day)
+        number, window = self._board.numbers[value.isin], self._board.position.window
+        return self.positions.encode(number, value.body, sums, day, window)
+
+    def _encode_known(self, value: LastValue) -> bytes:
+        return self._encode(value, UNCOUNTED, value.day)
+
+    def _new_names(self, isins: Iterable[str]) -> bytes:
+        if self.positions is None:
+            return b""
+        return self.positions.names(isins, self._board.numbers)
 
     def _figures(self, names: Iterable[str]) -> list[bytes]:
         """Return the newest figures of those names that are groups."""

@@ -69,6 +69,7 @@ class PacedSource:
         """
         self._begun = now_ms // self.interval_ms
         before, here = self.board.complete, self._live.complete
+        first_new = self.board.named
         self.board.show(self._live)
         self.board.clock_ms = now_ms
         changed, groups = self._changed, self._groups
@@ -91,6 +92,7 @@ class PacedSource:
                 rows,
                 self.board.numbers,
                 {key: body for key, body in figures if body is not None},
+                first_new,
             )
         )
         return True

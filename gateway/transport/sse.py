@@ -24,6 +24,7 @@ from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import problem
 from gateway.http.routers import new_router
 from gateway.protocol.messages import (
+    MOST_FIELDS,
     MOST_LAST,
     BadMessage,
     BarPosition,
@@ -86,6 +87,13 @@ def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
         last: Annotated[
             int, Query(ge=1, le=MOST_LAST, description="newest bars of each key")
         ] = 1,
+        fields: Annotated[
+            str,
+            Query(
+                description="rows by position, of these fields, or of all: `*`",
+                examples=["price,trades"],
+            ),
+        ] = "",
         last_event_id: Annotated[
             str | None,
             Query(description="as the header Last-Event-ID, which has precedence"),
@@ -111,9 +119,12 @@ def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
             min_interval_ms=min_interval_ms,
             last=last,
             bars_since=bars_since,
+            fields=split_list(fields),
         )
         if not command.keys:
             return problem(400, "bad_request", "keys: at least one key")
+        if len(command.fields) > MOST_FIELDS:
+            return problem(400, "bad_request", f"fields: {MOST_FIELDS} names at most")
         return EventStream(hub, grant, command)
 
     return router

@@ -14,6 +14,7 @@ from gateway.admission.work import WorkRefused
 from gateway.http.parameters import find_fault, shorten
 from gateway.http.problems import Problem, problem
 from gateway.protocol.messages import (
+    MOST_FIELDS,
     MOST_LAST,
     BadMessage,
     Subscribe,
@@ -30,7 +31,7 @@ from tickthrottle_client.tick_v1 import PROTOCOL, CloseCode
 
 PATH = "/v1/stream"
 
-PARAMETERS = ("keys", "min_interval_ms", "last")
+PARAMETERS = ("keys", "min_interval_ms", "last", "fields")
 """What the address of a stream may have."""
 
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -163,6 +164,9 @@ def read_address(query: bytes) -> Subscribe | None:
     last = parameters.get("last", "1")
     if fault is None and not (_WHOLE_NUMBER.fullmatch(last) and is_last(int(last))):
         fault = f"last: {shorten(last)}: must be a whole number from 1 to {MOST_LAST}"
+    fields = split_list(parameters.get("fields", ""))
+    if fault is None and len(fields) > MOST_FIELDS:
+        fault = f"fields: {len(fields)} names, {MOST_FIELDS} at most"
     for name in PARAMETERS[1:]:
         if fault is None and not keys and name in parameters:
             fault = f"{name}: only with keys"
@@ -170,7 +174,10 @@ def read_address(query: bytes) -> Subscribe | None:
         raise Problem(400, "bad_request", fault)
     if not keys:
         return None
-    return Subscribe(None, keys, min_interval_ms=int(interval), last=int(last))
+    interval_ms = int(interval)
+    return Subscribe(
+        None, keys, min_interval_ms=interval_ms, last=int(last), fields=fields
+    )
 
 
 def _quick_start(client: Client, command: Subscribe) -> None:

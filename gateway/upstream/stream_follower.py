@@ -293,7 +293,7 @@ class StreamFollower:
             self._traded_s = time.monotonic()
         board = self._board
         rows = news.windows, news.rows, board.numbers, news.groups
-        update = Update(board.complete, *rows)
+        update = Update(board.complete, *rows, news.first_new)
         self._hub.publish(update, snapshot, time.time_ns() // 1_000_000)
 
     def _tell_status(self) -> None:

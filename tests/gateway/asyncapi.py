@@ -40,5 +40,6 @@ def check_message(message: dict[str, Any]) -> None:
     assert not faults, f"{faults}\nin {message}"
     unknown = message.keys() - checks.schema["properties"].keys()
     assert not unknown, f"fields not described: {unknown}\nin {message}"
-    isins = [item["isin"] for item in message.get("data", [])]
+    rows = message.get("data", [])
+    isins = [row[0] if isinstance(row, list) else row["isin"] for row in rows]
     assert len(isins) == len(set(isins)), f"an instrument twice in {message}"

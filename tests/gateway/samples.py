@@ -184,7 +184,8 @@ def make_commands(
 
 def make_update(board: Board, news: News) -> Update:
     """Return the update of what has just been put on the board."""
-    return Update(board.complete, news.windows, news.rows, board.numbers, news.groups)
+    rows = news.windows, news.rows, board.numbers, news.groups
+    return Update(board.complete, *rows, news.first_new)
 
 
 def offer(delivery: Delivery, update: Update) -> bool:

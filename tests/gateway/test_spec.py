@@ -1,4 +1,4 @@
-"""docs/spec/tick-v1.md: it has what the code and docs/asyncapi.yaml have, no more.
+"""docs/spec/: its two pages have what the code and docs/asyncapi.yaml have, no more.
 
 Every frame of a gateway in a test is checked against the latter.
 """
@@ -16,10 +16,11 @@ from tests.gateway.asyncapi import DOCUMENT_PATH, check_message, document
 from tests.package_graph import sources, tree_of
 from tickthrottle_client.tick_v1 import CloseCode, is_final
 
-PAGES = ("tick-v1", "tick-v1-status")
-SPEC = "\n".join(
-    (DOCUMENT_PATH.parent / "spec" / f"{page}.md").read_text("utf-8") for page in PAGES
-)
+PAGES = [
+    (DOCUMENT_PATH.parent / "spec" / name).read_text("utf-8")
+    for name in ("tick-v1.md", "tick-v1-positions.md", "tick-v1-status.md")
+]
+SPEC = "\n".join(PAGES)
 MESSAGES = {n: m["payload"] for n, m in document()["components"]["messages"].items()}
 SENT = {name for name, schema in MESSAGES.items() if "type" in schema["properties"]}
 SCHEMAS = document()["components"]["schemas"]
@@ -37,11 +38,18 @@ Fields: TypeAlias = dict[str, tuple[set[str], bool]]
 
 
 def rows_of(heading: str) -> Iterator[list[str]]:
-    """Yield the cells of each row of the tables under a heading that has code."""
-    _, text = re.split(rf"^##+ {heading}$", SPEC, flags=re.MULTILINE)
-    text = re.split("^#", text, flags=re.MULTILINE)[0]
-    for row in re.findall(r"^\| (`.*) \|$", text, re.MULTILINE):
-        yield [cell.strip() for cell in row.split("|")]
+    """Yield the cells of each row of the tables under a heading that has code.
+
+    The second page has the heading, without a number, if it adds to the first.
+    """
+    found = rf"^##+ (?:\d+\. )?{heading}$"
+    first, *others = re.split(found, SPEC, flags=re.MULTILINE)
+    assert first
+    assert others, heading
+    for part in others:
+        text = re.split("^#", part, flags=re.MULTILINE)[0]
+        for row in re.findall(r"^\| (`.*) \|$", text, re.MULTILINE):
+            yield [cell.strip() for cell in row.split("|")]
 
 
 def told(rows: list[list[str]]) -> Fields:
@@ -86,7 +94,7 @@ def test_a_part_of_a_message_has_its_fields(name: str) -> None:
 
 def test_what_a_client_may_say_has_its_fields() -> None:
     """No message and no field is missing, none is invented."""
-    rows = [*rows_of("13. Messages of a client")]
+    rows = [*rows_of("Messages of a client")]
     assert {row[0].strip("`") for row in rows} == MESSAGES.keys() - SENT
     for name in MESSAGES.keys() - SENT:
         fields = told([row[1:] for row in rows if row[0] == f"`{name}`"])
@@ -115,7 +123,7 @@ def codes_in(*functions: str) -> set[str]:
 
 def test_error_codes_are_those_of_the_code() -> None:
     """In errors, and key by key."""
-    rows = [row for row in rows_of("11. Closing and coming back") if len(row) == 3]
+    rows = [row for row in rows_of("Closing and coming back") if len(row) == 3]
     for where, functions, schema in (
         ("`error`", ("BadMessage", "message_frame"), MESSAGES["error"]),
         (
@@ -150,7 +158,10 @@ def test_an_example_is_what_its_message_says() -> None:
 def test_a_clause_has_an_identifier_of_its_own_and_is_part_of_conformance() -> None:
     """They are numbered without holes, and nobody can leave one out."""
     clauses = re.findall(r"^- \*\*([SC])-(\d+)\*\* ", SPEC, re.MULTILINE)
-    conformance = SPEC.partition("## 16.")[2].partition("The tests of")[0]
+    conformance = "".join(
+        page.partition("Conformance\n")[2].partition("The tests of")[0]
+        for page in PAGES
+    )
     for kind in "SC":
         numbers = [int(number) for k, number in clauses if k == kind]
         assert numbers == [*range(1, len(numbers) + 1)]

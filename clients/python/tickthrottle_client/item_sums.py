@@ -50,7 +50,7 @@ def traded(item: Mapping[str, Any]) -> Traded | None:
     if "volume" in item:
         high, low = item.get("high"), item.get("low")
         return Traded(trades, item["volume"], item["value"], high, low)
-    if trades != 1:
+    if trades != 1 or not {"price", "size"} <= item.keys():
         return None
     price, size = item["price"], item["size"]
     return Traded(1, size, _EXACT.multiply(price, size), price, price)

@@ -45,6 +45,7 @@ from tickthrottle_client.item_sums import (
 )
 from tickthrottle_client.listeners import Listeners
 from tickthrottle_client.loopback import is_loopback
+from tickthrottle_client.row_positions import EVERY, RowPositions, wire_fields
 from tickthrottle_client.silent_keys import silence_of
 from tickthrottle_client.status_book import (
     InstrumentStatus,
@@ -99,6 +100,8 @@ SILENCE_SLACK_S = 1.5
 MAX_FRAME_BYTES = 2**24
 OF_LISTS = ("key_limit", "bad_request")
 """With these errors a list is refused of which some keys may be accepted."""
+FIELDS = "fields:"
+"""With this word such an error begins that is of the fields."""
 MOST_REFUSALS = 15
 """So many in a row end the search for those; after 20 a gateway closes for good."""
 
@@ -111,8 +114,11 @@ def backoff_s(attempt: int, chance: float) -> float:
 def is_older(item: Item, known: Item) -> bool:
     """Say whether an item is older than another of the same instrument and epoch.
 
-    One of a greater ``revision`` is newer in any case: a trade was taken back.
+    One of a greater ``revision`` is newer in any case: a trade was taken back. Nobody
+    knows of one whose fields do not say it.
     """
+    if not all(name in one for one in (item, known) for name in ("time", "seq")):
+        return bool(item.get("revision", 0) < known.get("revision", 0))
     return _order(item) < _order(known)
 
 
@@ -120,17 +126,28 @@ def _order(item: Item) -> tuple[int, int, int]:
     return item.get("revision", 0), item["time"], item["seq"]
 
 
-def read_message(text: str | bytes) -> dict[str, Any]:
-    """Parse a frame without losing a digit. Raises any Exception for a bad one."""
+def read_message(
+    text: str | bytes, positions: RowPositions | None = None
+) -> dict[str, Any]:
+    """Parse a frame without losing a digit. Raises any Exception for a bad one.
+
+    Rows by position become items; only those may leave out fields.
+    """
     message: dict[str, Any] = json.loads(text, parse_float=Decimal)
+    if positions is not None:
+        positions.take(message)
+    may_miss = positions is not None and positions.is_used
     for item in message.get("data", ()):
-        sums = SUMS if "high" in item else SUMS[:2] if "volume" in item else ()
+        is_all = may_miss or "high" in item
+        sums = SUMS if is_all else SUMS[:2] if "volume" in item else ()
         for name in ("price", "size", *sums):
-            item[name] = read_decimal(item[name])
+            if name in item or not may_miss:
+                item[name] = read_decimal(item[name])
         if "day" in item:
             read_day(item["day"], read_decimal)
-        numbers = *_order(item), item.get("trades", 0)
-        is_dated = 0 <= item["time"] <= LATEST_TIME_US
+        dated = {"time": 0, "seq": 0, **item} if may_miss else item
+        numbers = *_order(dated), item.get("trades", 0)
+        is_dated = 0 <= dated["time"] <= LATEST_TIME_US
         if (
             not is_dated
             or {*map(type, numbers)} != {int}
@@ -196,7 +213,11 @@ class TickClient:
 
     ``token`` is what the gateway asks for: text, or a function that gets a fresh one.
     With ``min_interval_ms`` there is at most one update per interval, with the newest
-    values; the gateway grants whole windows, a minute at most.
+    values; the gateway grants whole windows, a minute at most. ``fields`` names the
+    fields that items have beside ``isin``; without it they have all. Fewer are fewer
+    bytes: rows come by position. Without ``time`` and ``seq`` an older item is not
+    known as one, without ``volume``, ``value``, ``high`` and ``low`` nobody knows what
+    several trades add up to.
     ``on_state(state, text)`` hears connecting, live, stale (no windows arrive, or
     nothing at all for three of them), starting (they will: the job that makes them
     starts), offline (a new connection will be made) and closed (none will).
@@ -230,6 +251,7 @@ class TickClient:
         token: Token | None = None,
         waits: bool = False,
         min_interval_ms: int = 0,
+        fields: Collection[str] | None = None,
         on_state: Callable[[State, str], object] = _nothing,
         on_reset: Callable[[], object] = _nothing,
         on_rejected: Callable[[list[dict[str, str]]], object] | None = None,
@@ -249,6 +271,8 @@ class TickClient:
         self._token = token
         self._may_be_away = waits
         self._min_interval_ms = min_interval_ms
+        self._fields = wire_fields(fields)
+        self._positions = RowPositions()
         self._on_state = self._own(on_state)
         self._on_reset = self._own(on_reset)
         self._on_rejected = self._own(on_rejected or _refuse)
@@ -518,8 +542,9 @@ class TickClient:
         """Subscribe to keys of one kind, with the options that have a value."""
         if not keys:
             return
-        # The newest one decides: an interval has to be in each.
+        # The newest one decides: interval and fields have to be in each.
         options["min_interval_ms"] = self._min_interval_ms
+        options["fields"] = self._fields
         given = {name: value for name, value in options.items() if value}
         for key in keys:
             self._rejected.pop(key, None)
@@ -670,6 +695,7 @@ class TickClient:
         self._dropped.clear()
         self._apart.clear()
         self._refusals = 0
+        self._positions = RowPositions()
         self._trades.lose()
         self._is_snapshot_due = self._is_bar_snapshot_due = False
         self._stale_reason = None
@@ -743,7 +769,7 @@ class TickClient:
         while True:
             text = await self._receive(connection)
             try:
-                self._take(read_message(text))
+                self._take(read_message(text, self._positions))
             except Exception as error:
                 if error is self._failure:
                     raise
@@ -919,10 +945,17 @@ class TickClient:
             loop.call_later(delay_s, self._say_again, number, self._outbox)
             if number == self._shown:
                 self._renew_at_s = time.monotonic() + delay_s
+        elif number in self._asked and code == "field_limit":
+            # Others have so many sets of fields that there is room for all alone.
+            self._fields = [EVERY]
+            self._apart.append(self._asked.pop(number))
+            self._ask_apart()
         elif number in self._asked:
             keys = [*self._asked.pop(number)]
             self._refusals += 1
-            if len(keys) > 1 and code in OF_LISTS and self._refusals < MOST_REFUSALS:
+            # Fields are refused for any of the keys.
+            is_of_list = code in OF_LISTS and not message["message"].startswith(FIELDS)
+            if len(keys) > 1 and is_of_list and self._refusals < MOST_REFUSALS:
                 half = len(keys) // 2
                 self._apart += keys[half:], keys[:half]
             else:

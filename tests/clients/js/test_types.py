@@ -25,6 +25,8 @@ SCHEMAS = {
     "trading_status": "InstrumentStatus",
 }
 LISTED = {"items": "Item", "groups": "Group"}
+HANDED_OUT = {**LISTED, "data": "Item"}
+"""Of rows by position the client makes items."""
 DECIMAL_IN = {"Item", "Day", "Group", "Bar", "Entry", "InstrumentStatus"}
 """Types whose decimals the client gives as text."""
 
@@ -63,8 +65,8 @@ def expected(schema: Mapping[str, Any], owner: str) -> str:
         name = schema["$ref"].rpartition("/")[2]
         if name in SCHEMAS:
             return in_order(SCHEMAS[name])
-        if name in LISTED:
-            return f"{LISTED[name]}[]"
+        if name in HANDED_OUT:
+            return f"{HANDED_OUT[name]}[]"
         return expected(document()["components"]["schemas"][name], owner)
     if "const" in schema:
         return literal(schema["const"])

@@ -121,6 +121,24 @@ def test_a_returning_client_gets_what_changed(
             assert [item["isin"] for item in data] == isins
 
 
+def test_rows_by_position_are_resumed(publisher: Publisher, gateway: Gateway) -> None:
+    """The address says the fields again; numbers are told with each connection."""
+    publisher.publish(make_row(SAMSUNG))
+    publisher.publish(make_row(HYNIX, price="0.30"))
+    gateway.wait_until(3)
+    query = "?keys=*&fields=trades,price"
+    for last, rows in ((f"{EPOCH}:2", 1), ("other:2", 2)):
+        with listening(gateway, query, Last_Event_ID=last) as (_, events):
+            events.take("welcome")
+            ack = events.take("ack").data
+            assert ack["fields"] == ["price", "trades"]
+            names = ack["names"]
+            assert {*names.values()} == {SAMSUNG, HYNIX}
+            data = events.take("snapshot").data["data"]
+            assert (len(data), names[str(data[0][0])]) == (rows, HYNIX)
+            assert data[0][1:] == [0.3, 0]
+
+
 def test_bars_come_as_events_and_are_resumed(
     publisher: Publisher, client: redis.Redis, gateway: Gateway
 ) -> None:
@@ -176,6 +194,8 @@ def test_a_snapshot_in_pieces_has_an_id_at_its_end_only(
         ("?keys=", 400, "bad_request"),
         (f"?keys={SAMSUNG}&min_interval_ms=-1", 400, "bad_request"),
         (f"?keys={SAMSUNG},{HYNIX}", 400, "key_limit"),
+        (f"?keys={SAMSUNG}&fields=prize", 400, "bad_request"),
+        (f"?keys={SAMSUNG}&fields={','.join(map(str, range(65)))}", 400, "bad_request"),
     ],
 )
 def test_a_bad_request_is_answered_as_one(

@@ -176,6 +176,12 @@ def test_too_many_keys_in_the_address_are_refused(redis_url: str) -> None:
             "min_interval_ms: often: must be a whole number from 0",
         ),
         ("/v1/stream?min_interval_ms=9", 400, "min_interval_ms: only with keys"),
+        ("/v1/stream?fields=price", 400, "fields: only with keys"),
+        (
+            f"/v1/stream?keys=*&fields={','.join(map(str, range(65)))}",
+            400,
+            "fields: 65 names, 64 at most",
+        ),
     ],
 )
 def test_an_address_that_cannot_be_served_is_refused(
@@ -196,6 +202,23 @@ def test_the_address_may_ask_for_fewer_updates(gateway: Gateway) -> None:
     """As a subscribe may: whole windows, a minute at most."""
     with gateway.stream(f"?keys={SAMSUNG}&min_interval_ms=3999") as stream:
         assert stream.take("ack")["min_interval_ms"] == 4_000
+
+
+def test_the_address_may_ask_for_rows_by_position(
+    publisher: Publisher, gateway: Gateway
+) -> None:
+    """As a subscribe may; an unknown field is told, and the connection stays."""
+    publisher.publish(make_row(SAMSUNG, price="0.30"))
+    gateway.wait_until(2)
+    with gateway.stream(f"?keys={SAMSUNG}&fields=price,seq") as stream:
+        assert stream.take("ack")["names"] == {"0": SAMSUNG}
+        assert stream.take("snapshot")["data"] == [[0, 0.3, 1]]
+        publisher.publish(make_row(SAMSUNG, seq=2), make_row(HYNIX, seq=2))
+        assert stream.take("update")["data"] == [[0, 199500, 2]]
+    with gateway.stream(f"?keys={SAMSUNG}&fields=prize") as stream:
+        assert stream.take("error")["message"].startswith("fields: 'prize'")
+        stream.say(op="list")
+        assert stream.take("ack")["count"] == 0
 
 
 def test_a_stream_without_an_upgrade_is_told_so(gateway: Gateway) -> None:
