@@ -36,6 +36,7 @@ const NAMES_EVERY_MS = 10_000;
 const HOURS_EVERY_MS = 10_000;
 const MOVERS_EVERY_MS = 10_000;
 const EVENTS_EVERY_MS = 10_000;
+const TRENDS_AGAIN_MS = 5_000; // where there are none yet
 const EVENTS_RARELY_MS = 60_000; // where there are none
 const MOST_BURSTS = 500; // of which alerts are told
 const WINDOWS = "2s"; // what a visitor chose who wants no candles
@@ -581,12 +582,16 @@ async function keepHours() {
 
 // How prices have gone before the page was open, and while it had no connection.
 let trendsTag = null;
+let trendsAgain; // timer
 
 async function keepTrends() {
+  clearTimeout(trendsAgain);
   try {
     const news = await getNews("v1/trends", trendsTag);
     if (news === null) return;
-    trendsTag = news.tag;
+    // A gateway that has just started is still looking back.
+    if (news.json.end === null) trendsAgain = setTimeout(keepTrends, TRENDS_AGAIN_MS);
+    else trendsTag = news.tag;
     store.setTrends(news.json);
     paintSoon();
   } catch {

@@ -144,6 +144,7 @@ function TableView({ view, reference }) {
         onStar=${view.star}
         selected=${view.selection?.isin}
         onSelect=${view.select}
+        onTop=${view.enterSearch}
         onTouch=${view.hold}
         onWidth=${view.setWidth}
         onFigures=${view.setFigures}

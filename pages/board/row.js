@@ -43,7 +43,8 @@ export class Row {
     const own = saysRange(item) ? item.price : NaN;
     this.high = Number(item.high ?? own);
     this.low = Number(item.low ?? own);
-    const timeMs = window ?? item.time / 1000;
+    // What was known when the page asked is of its own time, and newer than what is shown.
+    const timeMs = window ?? Math.max(item.time / 1000, this.trace.times.at(-1) ?? 0);
     if (this.item?.seq !== item.seq) this.trace.add(timeMs, Number(item.price), this.high, this.low);
     else this.trace.widen(this.high, this.low);
     const isTakenBack = this.item !== null && (item.revision ?? 0) > (this.item.revision ?? 0);

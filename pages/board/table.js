@@ -41,8 +41,8 @@ function widthsOf(rows) {
 
 // Properties: rows, layout (columns.js), hasDays (ranges are of the day), isMixed (not every change is against a close),
 // order, onOrder(column), window (the newest), watched, onStar(isin), selected,
-// onSelect(isin), onTouch() while a visitor is busy in it, onWidth(rem), onFigures(widths) of
-// the figures in view.
+// onSelect(isin), onTop() when a key leads up from the first row, onTouch() while a visitor is
+// busy in it, onWidth(rem), onFigures(widths) of the figures in view.
 export class Table extends Component {
   constructor() {
     super();
@@ -108,10 +108,11 @@ export class Table extends Component {
     if (event.target !== this.table.current || event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
-    const { rows, selected, onSelect, onStar, onTouch } = this.props;
+    const { rows, selected, onSelect, onStar, onTouch, onTop } = this.props;
     const index = this.activeIndex();
     const next = rowAfter(event.key, index, this.place);
-    if (next !== null && next !== index && selected !== undefined) onSelect(rows[next].isin);
+    if (event.key === "ArrowUp" && index === 0 && selected === undefined) onTop();
+    else if (next !== null && next !== index && selected !== undefined) onSelect(rows[next].isin);
     else if (next !== null) this.activate(next);
     else if (index < 0) return;
     else if (event.key === "Enter") onSelect(rows[index].isin);

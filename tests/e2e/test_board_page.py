@@ -14,7 +14,14 @@ from tests.e2e.board_page import Board
 from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
-from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins, make_row
+from tests.gateway.samples import (
+    FIRST_WINDOW,
+    HYNIX,
+    NAVER,
+    SAMSUNG,
+    make_isins,
+    make_row,
+)
 from tests.gateway.servers import running_gateway
 from tests.ports import free_port
 from throttle.contract.snapshot import Row
@@ -66,7 +73,8 @@ def test_the_search_leads_into_the_table_by_keys(board: Board) -> None:
     page.keyboard.press("ArrowDown")
     expect(page.locator("table[role=grid]")).to_be_focused()
     expect(board.row(HYNIX)).to_have_class(re.compile("active"))
-    page.keyboard.press("/")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#search")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator(".detail")).to_contain_text("SK하이닉스")
     expect(page).to_have_url(re.compile(HYNIX))
@@ -208,6 +216,34 @@ def test_it_says_since_when_it_is_stale(
     with running_gateway(redis_url, port=port, heartbeat_ms=500):
         eventually(board.revive)
         board.is_right()
+
+
+def test_minutes_without_a_connection_are_filled_in(
+    page: Page, client: redis.Redis, redis_url: str
+) -> None:
+    """A line has their closes once the gateway, which has just started, looked back."""
+    page.add_init_script("Math.random = () => 0.02")
+    publisher, port = Publisher(client), free_port()
+    minute = FIRST_WINDOW // 60_000 * 60_000
+
+    def publish(number: int, price: str) -> None:
+        at_ms = minute + 60_000 * number
+        made_us = (at_ms - FIRST_WINDOW - 1_000) * 1_000
+        publisher.publish_at(at_ms, make_row(SAMSUNG, price, made_us))
+
+    line = page.locator(f"#row-{SAMSUNG} .spark path")
+    with running_gateway(redis_url, port=port, heartbeat_ms=500):
+        publish(1, "1")
+        page.goto(f"http://127.0.0.1:{port}/")
+        expect(page.locator(f"#row-{SAMSUNG} .price")).to_have_text("1")
+        publish(2, "5")
+        expect(line).to_have_attribute("d", "M0.0,20.0L96.0,2.0")
+    expect(page.locator("#state")).to_have_text("Offline")
+    for number, price in enumerate(["4", "3", "9"], start=3):
+        publish(number, price)
+    with running_gateway(redis_url, port=port, heartbeat_ms=500):
+        expect(line).to_have_attribute("d", re.compile(r"^M0\.0,20\.0(L[\d.,]+){4}$"))
+        expect(page.locator(f"#row-{SAMSUNG} .price")).to_have_text("9")
 
 
 def test_a_lost_connection_counts_down_and_can_be_made_at_once(

@@ -307,7 +307,8 @@ test("a time that is ahead of the stream's is of the past all the same", () => {
   const trace = new Trace();
   trace.add(9_000_000, 5);
   trace.add(8_000, 6);
-  assert.deepEqual([trace.times, trace.prices], [[8_000], [6]]);
+  trace.add(8_000, 7);
+  assert.deepEqual([trace.times, trace.prices], [[8_000], [7]]);
 });
 
 test("trends reach their rows, whichever come first", () => {

@@ -27,8 +27,9 @@ export class Trace {
   add(timeMs, price, high = price, low = price) {
     if (!Number.isFinite(price)) return;
     this.widen(high, low);
-    // What is known from before by a clock that is ahead is older all the same.
-    while (this.times.at(-1) > timeMs) this._drop(this.times.length - 1);
+    // What is known from before by a clock that is ahead is older all the same; of one time the
+    // newer price counts.
+    while (this.times.at(-1) >= timeMs) this._drop(this.times.length - 1);
     const [top, end] = Number.isNaN(high) ? [price, price] : [Math.max(high, price), Math.min(low, price)];
     this.times.push(timeMs);
     this.prices.push(price);
