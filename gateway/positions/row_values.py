@@ -5,18 +5,21 @@ the time as ``age``.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from throttle.contract.day_so_far import DayText
 
-_FIELD = re.compile(rb'"((?:[^"\\]|\\.)*)":("(?:[^"\\]|\\.)*"|[^",}]+)')
-_OF_ITEMS = frozenset(
-    (b"isin", b"time", b"seq", b"price", b"size", b"revision", b"updates", b"corrects")
+_TRADE = re.compile(
+    rb'\{"isin":"[^"]*","time":([0-9]+),"seq":([0-9]+),'
+    rb'"price":([0-9.]+),"size":([0-9.]+)'
 )
-"""The fields of a body that have a position of their own, or none."""
+_FIELD = re.compile(rb'"((?:[^"\\]|\\.)*)":("(?:[^"\\]|\\.)*"|[^",}]+)')
+_OF_TRADES = (b"time", b"seq", b"price", b"size")
+_RARE = frozenset((b"revision", b"updates", b"corrects"))
+"""Fields behind those that have a position of their own."""
 
-_SUMS = (b"trades", b"volume", b"value", b"high", b"low")
+_SUMS = (b"volume", b"value", b"high", b"low")
 _NULL = b"null"
 FURTHER = b"further"
 _CLASHING = frozenset((b"age", FURTHER))
@@ -24,36 +27,45 @@ _CLASHING = frozenset((b"age", FURTHER))
 
 
 class RowValues(NamedTuple):
-    """A row's values by their names: its own ones, and the feed's further fields."""
+    """A row's values by their names, and which of them are the feed's further fields.
 
-    own: Mapping[bytes, bytes]
-    further: Mapping[bytes, bytes]
+    ``clashing`` are further fields by a name of ours.
+    """
+
+    values: Mapping[bytes, bytes]
+    further: Collection[bytes]
+    clashing: Mapping[bytes, bytes]
 
     @classmethod
     def of(
         cls, body: bytes, sums: bytes, day: bytes, window: int | None
     ) -> "RowValues":
-        """Read a row; ``window`` is that of the message, which ``age`` counts from."""
-        fields = dict(_FIELD.findall(body))
-        further = {n: v for n, v in fields.items() if n not in _OF_ITEMS}
-        own = {n: v for n, v in fields.items() if n in _OF_ITEMS}
-        own[b"age"] = b"%d" % ((window or 0) * 1_000 - int(own[b"time"]))
+        """Read a row; ``window`` is that of the message, which ``age`` counts from.
+
+        Raises ValueError for a body that is no trade's.
+        """
+        trade, values = _read(body)
+        further = [name for name in values if name not in _RARE]
+        clashing = {n: values.pop(n) for n in further if n in _CLASHING}
+        values.update(zip(_OF_TRADES, trade, strict=True))
+        values[b"age"] = b"%d" % ((window or 0) * 1_000 - int(trade[0]))
+        values[b"trades"], *amounts = sums.split(b",")
         # High and low are empty where no trade counts for the range.
-        own.update((n, v) for n, v in zip(_SUMS, sums.split(b","), strict=False) if v)
+        values.update((n, v) for n, v in zip(_SUMS, amounts, strict=False) if v)
         if day:
             parts = (part or _NULL for part in DayText.split(day))
-            own[b"day"] = b"[%b]" % b",".join(parts)
-        return cls(own, further)
+            values[b"day"] = b"[%b]" % b",".join(parts)
+        return cls(values, further, clashing)
 
     def encode(self, number: int, names: Sequence[bytes]) -> bytes:
         """Return the array of an instrument's number and these values.
 
         A value that is not there is null; nulls at the end are left out.
         """
-        own, further = self.own, self.further
-        values = [own.get(name) or further.get(name, _NULL) for name in names]
-        if FURTHER in names:
-            values[names.index(FURTHER)] = self._others(names)
+        get = self.values.get
+        values = [get(name, _NULL) for name in names]
+        if names[-1] == FURTHER:
+            values[-1] = self._others(names)
         while values and values[-1] == _NULL:
             values.pop()
         return b"[%b]" % b",".join([b"%d" % number, *values])
@@ -63,11 +75,20 @@ class RowValues(NamedTuple):
         others = [n for n in self.further if n not in names or n in _CLASHING]
         if not others:
             return _NULL
-        return b"{%b}" % b",".join(b'"%b":%b' % (n, self.further[n]) for n in others)
+        fields = {n: self.clashing.get(n) or self.values[n] for n in others}
+        return b"{%b}" % b",".join(b'"%b":%b' % field for field in fields.items())
 
 
 def further_names(body: bytes) -> Iterator[str]:
     """Yield the names of a row's further fields; one that is no ASCII as it is read."""
-    for name, _ in _FIELD.findall(body):
-        if name not in _OF_ITEMS:
+    for name in _read(body)[1]:
+        if name not in _RARE:
             yield name.decode("utf-8", "replace")
+
+
+def _read(body: bytes) -> tuple[Sequence[bytes], dict[bytes, bytes]]:
+    """Return time, seq, price and size of a trade, and its other fields."""
+    trade = _TRADE.match(body)
+    if trade is None:
+        raise ValueError(f"{body[:80]!r}: is no trade")
+    return trade.groups(), dict(_FIELD.findall(body, trade.end()))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -92,10 +93,19 @@ class Pair:
     def publish(self, *rows: Row, **options: Any) -> None:
         """Publish a window to both."""
         self.offset += 1
-        snapshot = make_snapshot(self.offset, *rows, **options)
+        epoch = self.board.position.epoch or ""
+        snapshot = make_snapshot(self.offset, *rows, epoch=epoch, **options)
         update = make_update(self.board, self.board.apply(snapshot))
         for reader in (self.placed, self.plain):
             reader.commands.delivery.newest.put(update)
+
+    def restart(self, epoch: str, isins: Sequence[str]) -> None:
+        """Have another epoch begin, in which some instruments have traded."""
+        here = self.board.position
+        values = [v for isin in isins if (v := self.board.get(isin)) is not None]
+        self.board.replace(replace(here, epoch=epoch), values)
+        for reader in (self.placed, self.plain):
+            reader.commands.delivery.newest.skip()
 
     def same(self, what: str, *arguments: str, **options: Any) -> Any:
         """Have both do the same, and return what both got."""
@@ -139,7 +149,7 @@ def test_rows_are_the_items_of_another_client(seed: int) -> None:
     pair.offset = pair.board.position.offset
     pair.same("say", *chance.sample(isins, 4))
     for seq in range(1, 40):
-        match chance.randrange(8):
+        match chance.randrange(9):
             case 0 | 1 | 2 | 3:
                 pair.publish(*random_rows(chance, isins, seq))
             case 4:
@@ -149,6 +159,8 @@ def test_rows_are_the_items_of_another_client(seed: int) -> None:
             case 6:
                 keys = ["*"] if chance.random() < 0.2 else chance.sample(isins, 3)
                 pair.same("say", *keys, snapshot=chance.random() < 0.8)
+            case 8:
+                pair.restart(f"e{seq}", chance.sample(isins, 4))
             case 7:
                 here = pair.board.complete
                 since = {
