@@ -38,8 +38,7 @@ class StatusFollower:
         """Follow the statuses until cancelled."""
         while True:
             try:
-                async with asyncio.timeout(ANSWER_S):
-                    await self._look()
+                await self._look()
                 if self._is_away:
                     log.info("statuses are followed again")
                 self._is_away = False
@@ -55,40 +54,48 @@ class StatusFollower:
             await self._load()
             return
         after: dict[Any, Any] = {self._keys.stream: f"{board.number}-0"}
-        reply: Any = await self._redis.xread(after, MOST_ENTRIES, BLOCK_MS)
+        async with asyncio.timeout(ANSWER_S):
+            reply: Any = await self._redis.xread(after, MOST_ENTRIES, BLOCK_MS)
         if not reply:
             await self._check_numbers(after)
             return
         entries: list[StatusEntry] = []
-        due = board.number + 1
+        due, is_next = board.number + 1, True
         for raw_id, fields in reply[0][1]:
             number = int(raw_id.partition(b"-")[0])
             epoch = fields.get(b"epoch", b"").decode()
             # The first status there ever was begins the epoch.
             board.epoch = board.epoch or epoch
-            if epoch != board.epoch or number != due:
-                await self._desk.publish(entries)
-                await self._load()
-                return
+            is_next = epoch == board.epoch and number == due
+            if not is_next:
+                break
             due += 1
             if (entry := self._decode(fields, number)) is not None:
                 entries.append(entry)
-        await self._desk.publish(entries)
         board.number = due - 1
+        await self._desk.publish(entries)
+        if not is_next:
+            await self._load()
 
     async def _check_numbers(self, after: dict[Any, Any]) -> None:
         """Begin anew if Redis was emptied, or has lost or forgotten the newest ones."""
         board = self._desk.board
-        meta: Any = await self._redis.hmget(self._keys.meta, "epoch", "number")
-        epoch, number = meta[0], int(meta[1] or 0)
-        is_lost = (epoch or b"").decode() != board.epoch or number < board.number
-        # One that came just now is there.
-        if is_lost or (number > board.number and not await self._redis.xread(after, 1)):
+        async with asyncio.timeout(ANSWER_S):
+            meta: Any = await self._redis.hmget(self._keys.meta, "epoch", "number")
+            epoch, number = meta[0], int(meta[1] or 0)
+            is_lost = (epoch or b"").decode() != board.epoch or number < board.number
+            if not is_lost and number > board.number:
+                # One that came just now is there.
+                is_lost = not await self._redis.xread(after, 1)
+        if is_lost:
             await self._load()
 
     async def _load(self) -> None:
         """Take over what is current; tell everybody, unless this is the first look."""
-        async with self._redis.pipeline(transaction=True) as pipe:
+        async with (
+            asyncio.timeout(ANSWER_S),
+            self._redis.pipeline(transaction=True) as pipe,
+        ):
             pipe.hmget(self._keys.meta, "epoch", "number")
             pipe.hgetall(self._keys.current)
             (epoch, number), current = await pipe.execute()

@@ -27,7 +27,7 @@ class StatusBoard:
 
     def put(self, entry: StatusEntry) -> None:
         """Take the next one in. One that came late does not become current."""
-        self.number = entry.number
+        self.number = max(self.number, entry.number)
         slot = entry.status.slot
         of_isin = self._current.setdefault(entry.status.isin, {})
         if slot not in of_isin or of_isin[slot].order <= entry.order:
