@@ -14,7 +14,7 @@ _TRADE = re.compile(
     rb'\{"isin":"[^"]*","time":([0-9]+),"seq":([0-9]+),'
     rb'"price":([0-9.]+),"size":([0-9.]+)'
 )
-_FIELD = re.compile(rb'"((?:[^"\\]|\\.)*)":("(?:[^"\\]|\\.)*"|[^",}]+)')
+_FIELD = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:\s*("(?:[^"\\]|\\.)*"|[^",}\s]+)')
 _OF_TRADES = (b"time", b"seq", b"price", b"size")
 _RARE = frozenset((b"revision", b"updates", b"corrects"))
 """Fields behind those that have a position of their own."""
@@ -42,13 +42,14 @@ class RowValues(NamedTuple):
     ) -> "RowValues":
         """Read a row; ``window`` is that of the message, which ``age`` counts from.
 
-        Raises ValueError for a body that is no trade's.
+        What a body does not say is null: one that is no trade's harms nobody else.
         """
         trade, values = _read(body)
         further = [name for name in values if name not in _RARE]
         clashing = {n: values.pop(n) for n in further if n in _CLASHING}
         values.update(zip(_OF_TRADES, trade, strict=True))
-        values[b"age"] = b"%d" % ((window or 0) * 1_000 - int(trade[0]))
+        if trade[0].isdigit():
+            values[b"age"] = b"%d" % ((window or 0) * 1_000 - int(trade[0]))
         values[b"trades"], *amounts = sums.split(b",")
         # High and low are empty where no trade counts for the range.
         values.update((n, v) for n, v in zip(_SUMS, amounts, strict=False) if v)
@@ -89,6 +90,9 @@ def further_names(body: bytes) -> Iterator[str]:
 def _read(body: bytes) -> tuple[Sequence[bytes], dict[bytes, bytes]]:
     """Return time, seq, price and size of a trade, and its other fields."""
     trade = _TRADE.match(body)
-    if trade is None:
-        raise ValueError(f"{body[:80]!r}: is no trade")
-    return trade.groups(), dict(_FIELD.findall(body, trade.end()))
+    if trade is not None:
+        return trade.groups(), dict(_FIELD.findall(body, trade.end()))
+    # A throttle writes them in that order and without spaces; JSON may be otherwise.
+    values = dict(_FIELD.findall(body))
+    values.pop(b"isin", None)
+    return [values.pop(name, _NULL) for name in _OF_TRADES], values

@@ -53,3 +53,17 @@ def test_what_has_no_position_is_in_further() -> None:
     assert row == [7, 0.3, "B", {n: v for n, v in odd.items() if n != "side"}]
     assert encode("side further", side="B") == b'[7,"B"]'
     assert json.loads(encode("note", **odd)) == [7, odd["note"]]
+
+
+def test_a_body_may_be_any_json() -> None:
+    """With spaces, in another order; what it does not say is null."""
+    odd = (
+        b'{ "price": 0.30, "isin" : "KR7005930003", "cum": 12 ,"size":40, '
+        b'"note": "a, b",\n"time": 1773964802000005,"seq": 5}'
+    )
+    names = b"price size age seq trades cum further".split()
+    row = RowValues.of(odd, ONE, b"", FIRST_WINDOW)
+    assert row.encode(7, names) == b'[7,0.30,40,-5,5,1,12,{"note":"a, b"}]'
+    assert RowValues.of(b'{"x":1}', ONE, b"", None).encode(7, names) == (
+        b'[7,null,null,null,null,1,null,{"x":1}]'
+    )
