@@ -133,7 +133,7 @@ def test_a_price_that_was_only_touched_is_told_and_widens_the_range(
     told(page, risen + "205,000")
     board.is_right()
     expect(row.locator(".range")).to_contain_text("from 150,000 to 205,000")
-    expect(row.locator("path")).to_have_attribute("d", re.compile(r"(L96\.0,\S+){3}$"))
+    expect(row.locator("path")).to_have_attribute("d", re.compile(r"L960,\d+V\d+V\d+$"))
     expect(page.locator("[data-lit]")).to_have_count(0)
     trades = int(row.locator(".trades").inner_text().split()[-1])
     page.evaluate(LIT)

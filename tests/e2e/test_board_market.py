@@ -78,7 +78,7 @@ def test_a_row_shows_its_range_and_what_stands_in_its_way(board: Board) -> None:
     """Since the page opened; a limit is marked while the price is there, a halt too."""
     samsung, naver = board.row(SAMSUNG), board.row(NAVER)
     expect(samsung.locator(".range")).to_contain_text("from 200,000 to 201,000")
-    expect(samsung.locator(".spark path")).to_have_attribute("d", "M0.0,20.0L96.0,2.0")
+    expect(samsung.locator(".spark path")).to_have_attribute("d", "M0,200L960,20")
     expect(naver.locator(".mark")).to_have_text("limit ▲")
     expect(board.row(HYNIX).locator(".mark")).to_have_text("halted")
     expect(samsung.locator(".mark")).to_have_count(0)
@@ -138,10 +138,10 @@ def test_a_price_has_gone_somewhere_before_the_page_was_open(board: Board) -> No
     board.is_in_state("Live")
     path = samsung.locator(".spark path")
     # The last price is that of the snapshot, by its own time.
-    expect(path).to_have_attribute("d", re.compile(r"^M0\.0,[\d.]+(L[\d.,]+){3}$"))
+    expect(path).to_have_attribute("d", re.compile(r"^M0,\d+(L[\d,]+){3}$"))
     expect(samsung.locator(".range")).to_contain_text("from 195,000 to 205,000")
     publisher.publish_at(minute + 246_000, make_row(SAMSUNG, "210000", 1_011))
-    expect(path).to_have_attribute("d", re.compile(r"L96\.0,2\.0$"))
+    expect(path).to_have_attribute("d", re.compile(r"L960,20$"))
     expect(samsung.locator(".range")).to_contain_text("from 195,000 to 210,000")
 
 

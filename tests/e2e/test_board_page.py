@@ -237,12 +237,12 @@ def test_minutes_without_a_connection_are_filled_in(
         page.goto(f"http://127.0.0.1:{port}/")
         expect(page.locator(f"#row-{SAMSUNG} .price")).to_have_text("1")
         publish(2, "5")
-        expect(line).to_have_attribute("d", "M0.0,20.0L96.0,2.0")
+        expect(line).to_have_attribute("d", "M0,200L960,20")
     expect(page.locator("#state")).to_have_text("Offline")
     for number, price in enumerate(["4", "3", "9"], start=3):
         publish(number, price)
     with running_gateway(redis_url, port=port, heartbeat_ms=500):
-        expect(line).to_have_attribute("d", re.compile(r"^M0\.0,20\.0(L[\d.,]+){4}$"))
+        expect(line).to_have_attribute("d", re.compile(r"^M0,200(L[\d,]+){4}$"))
         expect(page.locator(f"#row-{SAMSUNG} .price")).to_have_text("9")
 
 

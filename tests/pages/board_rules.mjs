@@ -269,9 +269,9 @@ test("how a price went is its range and a line over the time it is of", () => {
   trace.add(3_000, NaN);
   trace.add(4_000, 200);
   assert.equal(placeIn(trace, 150), 0.5);
-  assert.equal(sparkPath(trace), "M0.0,20.0L96.0,2.0");
+  assert.equal(sparkPath(trace), "M0,200L960,20");
   trace.add(10_000, 150);
-  assert.equal(sparkPath(trace), "M0.0,20.0L24.0,2.0L96.0,11.0");
+  assert.equal(sparkPath(trace), "M0,200L240,20L960,110");
 });
 
 test("of minutes that are over one place stays, and half an hour of them", () => {
@@ -300,7 +300,7 @@ test("closes of minutes are where nothing is known, before and between what was 
   assert.deepEqual(trace.prices, [11, 30, 41, 9, 61, 60]);
   const empty = new Trace();
   empty.fill(2 * MINUTE_MS, [1, 2]);
-  assert.equal(sparkPath(empty), "M0.0,20.0L96.0,2.0");
+  assert.equal(sparkPath(empty), "M0,200L960,20");
 });
 
 test("a time that is ahead of the stream's is of the past all the same", () => {
@@ -330,7 +330,7 @@ test("what was touched within a window widens range and line; late trades, the r
   trace.add(2_000, 100);
   trace.add(4_000, 100, 200, 100);
   assert.deepEqual([trace.low, trace.high], [100, 200]);
-  assert.equal(sparkPath(trace), "M0.0,20.0L96.0,2.0L96.0,20.0L96.0,20.0");
+  assert.equal(sparkPath(trace), "M0,200L960,20V200V200");
   trace.widen(300, 50);
   assert.deepEqual([trace.low, trace.high, trace.prices.length], [50, 300, 2]);
   const store = new Store();
@@ -350,7 +350,7 @@ test("a price that does not count for the range moves the line, and widens no ra
   const [row] = store.all;
   assert.deepEqual([row.trace.low, row.trace.high, placeIn(row.trace, 8)], [Infinity, -Infinity, null]);
   assert.deepEqual([row.price, row.trades, row.trace.prices], [8, 3, [9, 8]]);
-  assert.equal(sparkPath(row.trace), "M0.0,2.0L96.0,20.0");
+  assert.equal(sparkPath(row.trace), "M0,20L960,200");
   store.put(item("A", "9", 3, { trades: 2, volume: "5", value: "40", high: "4", low: "2" }), 6_000);
   assert.deepEqual([row.trace.low, row.trace.high, placeIn(row.trace, 9)], [2, 4, 1]);
 });

@@ -31,7 +31,7 @@ const SEEN = phrase("of the newest half hour and since this page opened, from {l
 export const DayCells = (row) => ({
   spark: () => html`
     <td role="gridcell" key="spark" class="spark">
-      <svg viewBox="0 0 96 22" preserveAspectRatio="none" aria-hidden="true" class=${row.change.kind}>
+      <svg viewBox="0 0 960 220" preserveAspectRatio="none" aria-hidden="true" class=${row.change.kind}>
         <path d=${sparkPath(row.trace)} />
       </svg>
     </td>

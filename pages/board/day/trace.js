@@ -5,7 +5,7 @@ const KEPT = 60;
 const ROOMY = 45; // so few are left where there were too many: it is not looked through for each
 const SPAN_MS = 30 * 60_000;
 const MINUTE_MS = 60_000;
-const [WIDTH, HEIGHT] = [96, 22];
+const [WIDTH, HEIGHT, EDGE] = [960, 220, 20];
 
 const minuteOf = (timeMs) => Math.ceil(timeMs / MINUTE_MS); // a window is of that which it ends in
 
@@ -85,20 +85,20 @@ export class Trace {
   }
 }
 
-// A line through the prices as an SVG path in a box of 96 by 22, over the time that they are of;
-// "" for less than two. It goes up and down to what was touched within a window.
+// A line through the prices as an SVG path in a box of 960 by 220, over the time that they are
+// of; "" for less than two. It goes up and down to what was touched within a window. Whole
+// numbers, and no lists: it is made for each row in view at each window.
 export function sparkPath({ times, prices, highs, lows }) {
   const [beganMs, spanMs] = [times[0], times.at(-1) - times[0]];
   if (!(spanMs > 0)) return "";
   const low = Math.min(...lows);
   const span = Math.max(...highs) - low;
-  const points = prices.flatMap((price, place) => {
-    const x = ((WIDTH * (times[place] - beganMs)) / spanMs).toFixed(1);
-    const reached = highs[place] === lows[place] ? [price] : [highs[place], lows[place], price];
-    return reached.map((each) => {
-      const y = span ? HEIGHT - 2 - ((HEIGHT - 4) * (each - low)) / span : HEIGHT / 2;
-      return `${x},${y.toFixed(1)}`;
-    });
-  });
-  return `M${points.join("L")}`;
+  const y = (price) => (span ? Math.round(HEIGHT - EDGE - ((HEIGHT - 2 * EDGE) * (price - low)) / span) : HEIGHT / 2);
+  let path = "M";
+  for (let place = 0; place < prices.length; place += 1) {
+    if (place) path += "L";
+    path += `${Math.round((WIDTH * (times[place] - beganMs)) / spanMs)},`;
+    path += highs[place] === lows[place] ? y(prices[place]) : `${y(highs[place])}V${y(lows[place])}V${y(prices[place])}`;
+  }
+  return path;
 }
