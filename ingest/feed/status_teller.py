@@ -12,6 +12,7 @@ from typing import Any
 import redis
 import structlog
 
+from ingest.feed.telling import Teller, telling
 from ingest.process.redis_fault import in_words
 from ingest.settings import IngestSettings
 from ingest.statuses.status_log import RULES, StatusLog, read_reply
@@ -36,17 +37,11 @@ def telling_statuses(settings: IngestSettings, news: StatusNews) -> Iterator[Non
     While Redis is away statuses wait and are sent again: none is doubled by that. At
     the end of the block each is tried once more.
     """
-    teller = _StatusTeller(settings, news)
-    thread = threading.Thread(target=teller.run, name="statuses", daemon=True)
-    thread.start()
-    try:
+    with telling(_StatusTeller(settings, news), "statuses"):
         yield
-    finally:
-        teller.ended.set()
-        thread.join()
 
 
-class _StatusTeller:
+class _StatusTeller(Teller):
     def __init__(self, settings: IngestSettings, news: StatusNews) -> None:
         self._settings, self._news = settings, news
         self._log: StatusLog | None = None

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 import structlog
 from redis import RedisError
 
+from ingest.feed.telling import Teller, telling
 from ingest.instrument_table.day_facts import DayFacts, DayNews
 from ingest.instrument_table.instrument_entry import BadInstruments, InstrumentEntry
 from ingest.instrument_table.instrument_store import (
@@ -57,17 +58,11 @@ def telling_days(settings: IngestSettings, news: DayNews) -> Iterator[None]:
     if not settings.list_instruments:
         yield
         return
-    teller = _DayTeller(settings, news)
-    thread = threading.Thread(target=teller.run, name="instrument days", daemon=True)
-    thread.start()
-    try:
+    with telling(_DayTeller(settings, news), "instrument days"):
         yield
-    finally:
-        teller.ended.set()
-        thread.join()
 
 
-class _DayTeller:
+class _DayTeller(Teller):
     def __init__(self, settings: IngestSettings, news: DayNews) -> None:
         self._settings = settings
         self._news = news
