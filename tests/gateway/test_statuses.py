@@ -57,6 +57,13 @@ def exchange(client: redis.Redis) -> Exchange:
     return Exchange(client)
 
 
+def follow(stream: Stream, keys: list[str]) -> None:
+    """Hold some keys, of which there is a snapshot and no status."""
+    stream.say(op="subscribe", keys=keys)
+    stream.take("ack")
+    stream.take("snapshot")
+
+
 def take(stream: Stream) -> list[tuple[str, str]]:
     """Return what the next message says of which instruments."""
     frame = stream.take("statuses")
@@ -141,9 +148,7 @@ def test_a_redis_that_was_emptied_is_told_of(
 ) -> None:
     """Nobody knows what was missed; numbers begin anew."""
     with gateway.stream() as stream:
-        stream.say(op="subscribe", keys=["*"])
-        stream.take("ack")
-        stream.take("snapshot")
+        follow(stream, ["*"])
         exchange.say()
         exchange.say("trading")
         seen = 0
@@ -160,9 +165,7 @@ def test_what_redis_no_longer_has_is_missed_by_number(
     gateway: Gateway, exchange: Exchange, client: redis.Redis
 ) -> None:
     with gateway.stream() as stream:
-        stream.say(op="subscribe", keys=["*"])
-        stream.take("ack")
-        stream.take("snapshot")
+        follow(stream, ["*"])
         exchange.say()
         take(stream)
         with client.pipeline(transaction=True) as pipe:
@@ -181,9 +184,7 @@ def test_rubbish_in_redis_costs_itself_alone(
     gateway: Gateway, exchange: Exchange, client: redis.Redis
 ) -> None:
     with gateway.stream() as stream:
-        stream.say(op="subscribe", keys=[SAMSUNG])
-        stream.take("ack")
-        stream.take("snapshot")
+        follow(stream, [SAMSUNG])
         exchange.say()
         take(stream)
         epoch = client.hget(KEYS.meta, "epoch")
@@ -282,9 +283,7 @@ def test_feed_and_gateway_do_it_with_their_rights(
         gateway.stream() as stream,
     ):
         gateway.wait_for("reloads")
-        stream.say(op="subscribe", keys=["*"])
-        stream.take("ack")
-        stream.take("snapshot")
+        follow(stream, ["*"])
         for user in (feed, intake):
             exchange = Exchange(user)
             exchange.time_us += user is intake
