@@ -148,11 +148,12 @@ def test_a_call_that_cannot_be_meant_throws(
 
 
 def test_who_asks_for_too_many_keys_is_told_and_is_live(caller: Caller) -> None:
-    """It stayed as if it were still connecting."""
+    """It stayed as if it were still connecting; what is refused is asked in halves."""
     caller.begin()
     keys = [SAMSUNG, HYNIX, "KR7035420009"]
     caller.page.evaluate("(keys) => { ticks.subscribe(keys, put); }", keys)
     eventually(caller.is_live)
+    eventually(lambda: caller.seen()["rejected"])
     assert {r["code"] for r in caller.seen()["rejected"]} == {"key_limit"}
 
 
