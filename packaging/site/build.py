@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from os.path import relpath
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,13 +34,14 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 def stage(pages: Path) -> None:
     """Copy all pages, with links that fit the site; what is not on it is no link."""
     shutil.copytree(ROOT / "docs", pages, dirs_exist_ok=True)
-    for path in sorted((ROOT / "docs").glob("*.md")):
-        (pages / path.name).write_text(_with_links(path), "utf-8")
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        place = path.relative_to(ROOT / "docs")
+        (pages / place).write_text(_with_links(path, place), "utf-8")
     for name, page in ELSEWHERE.items():
-        (pages / page).write_text(_with_links(ROOT / name), "utf-8")
+        (pages / page).write_text(_with_links(ROOT / name, Path(page)), "utf-8")
 
 
-def _with_links(path: Path) -> str:
+def _with_links(path: Path, place: Path) -> str:
     def linked(match: re.Match[str]) -> str:
         bang, words, link = match.groups()
         name, mark, anchor = link.partition("#")
@@ -49,7 +51,9 @@ def _with_links(path: Path) -> str:
         page = ELSEWHERE.get(target.as_posix())
         if target.is_relative_to("docs"):
             page = target.relative_to("docs").as_posix()
-        return f"{bang}[{words}]({page}{mark}{anchor})" if page else words
+        if not page:
+            return words
+        return f"{bang}[{words}]({relpath(page, place.parent)}{mark}{anchor})"
 
     parts = re.split(r"(^```.*?^```)", path.read_text("utf-8"), flags=re.M | re.S)
     return "".join(p if p.startswith("```") else LINK.sub(linked, p) for p in parts)

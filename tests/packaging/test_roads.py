@@ -7,6 +7,7 @@ nobody runs fails here.
 import re
 
 from tests.doc_pages import blocks, commands, text_of
+from tests.newcomer.guides import GUIDES as FOLLOWED
 from tests.paths import ROOT
 
 CONTAINERS = "tests/deploy/test_containers.py"
@@ -17,6 +18,7 @@ INSTALLED = "tests/e2e/test_installed.py"
 EXAMPLES = "tests/packaging/test_client_examples.py"
 RUN = "tests/e2e/test_run.py"
 OWN_PAGE = "tests/newcomer/test_own_page.py"
+GUIDES = "tests/newcomer/test_guides.py::test_a_guide_shows_what_its_commands_print"
 
 ROADS = {
     "docs/quickstart.md": {
@@ -65,6 +67,7 @@ ROADS = {
             f"{SYSTEMD}::test_the_pages_commands_give_a_live_board"
         ),
     },
+    **{f"docs/guides/{guide}.md": {r"": GUIDES} for guide in FOLLOWED},
     "docs/own-page.md": {
         r"TICKTHROTTLE_ALLOWED_ORIGINS=\S+ make run$": (
             f"{RUN}::test_make_run_starts_what_the_command_starts"
@@ -127,6 +130,7 @@ PROGRAMS = {
             "tests/cli/commands/test_ingest.py::test_the_example_of_a_decoder_is_right"
         ]
     },
+    "docs/guides/login.md": {"python": [GUIDES]},
     "docs/kafka.md": {
         "python": [
             DECODE,
@@ -175,7 +179,7 @@ LANGUAGES = ("go", "html", "java", "js", "jsx", "py", "python", "ts", "vue")
 
 def test_every_program_of_a_page_is_run_by_a_test() -> None:
     """Neither a page nor a test is without the other."""
-    forms = ("*.md", "docs/*.md", "bench/*.md", "clients/*/*.md")
+    forms = ("*.md", "docs/*.md", "docs/guides/*.md", "bench/*.md", "clients/*/*.md")
     for path in [path for form in forms for path in ROOT.glob(form)]:
         page = str(path.relative_to(ROOT))
         tests = PROGRAMS.get(page, {})

@@ -6,8 +6,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from urllib.parse import unquote
 
 import pytest
@@ -64,13 +68,27 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[Path, Page]:
     """Every page."""
-    return {path: Page(path) for path in site.glob("*.html") if path.stem != "404"}
+    return {path: Page(path) for path in site.rglob("*.html") if path.stem != "404"}
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Serve a folder on loopback; yield the address of its front page."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/index.html"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_every_document_has_a_page(pages: dict[Path, Page]) -> None:
     """And README is the front."""
     names = {path.stem for path in pages}
-    assert {path.stem for path in ROOT.glob("docs/*.md")} | {"index"} <= names
+    assert {path.stem for path in ROOT.glob("docs/**/*.md")} | {"index"} <= names
 
 
 def broken(pages: dict[Path, Page]) -> Iterator[str]:
@@ -124,3 +142,37 @@ def test_the_references_name_every_path_and_message(site: Path) -> None:
     assert "GET /v1/pipeline" in operators
     assert 'id="update"' in stream
     assert "4408" in stream
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("words", "found"), [("ledger balanced", "guides/csv"), ("관심종목", "ko/board")]
+)
+def test_what_is_searched_for_is_found(
+    site: Path, browser: Browser, words: str, found: str
+) -> None:
+    """In English and in Korean, from the site's own index."""
+    sheet = browser.new_page()
+    try:
+        with serving(site) as address:
+            sheet.goto(address)
+            sheet.locator("[data-md-component=search-query]").fill(words)
+            result = sheet.locator(f".md-search-result__link[href*='{found}']")
+            result.first.wait_for(state="attached", timeout=60_000)
+    finally:
+        sheet.close()
+
+
+@pytest.mark.browser
+def test_a_reader_of_the_dark_has_dark_pages(site: Path, browser: Browser) -> None:
+    """By what the system says, before anything is pressed."""
+    dark = browser.new_context(color_scheme="dark")
+    sheet = dark.new_page()
+    try:
+        sheet.goto((site / "index.html").as_uri())
+        body = sheet.locator("body")
+        assert body.get_attribute("data-md-color-scheme") == "slate"
+        colour = body.evaluate("e => getComputedStyle(e).backgroundColor")
+        assert max(map(int, re.findall(r"\d+", colour)[:3])) < 80
+    finally:
+        dark.close()
