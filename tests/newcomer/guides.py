@@ -1,4 +1,4 @@
-"""A guide as a reader follows it: each command in turn, its output as the page has it."""
+"""A guide as a reader follows it: each command in turn, and what it prints."""
 
 import os
 import re

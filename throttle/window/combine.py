@@ -17,7 +17,8 @@ from throttle.window.trade_sums import pack, unpack
 
 _OLDEST_FIRST = [(column, "ascending") for column in ORDER]
 _FIRST_FIRST = [(name, "ascending") for name in FIRST]
-_LATEST = ("append_time", *ORDER, "payload", "reason", "error")
+_LATEST = ["append_time", *ORDER, "payload", "reason", "error"]
+_GROUPED = ["append_time", "key", "partition", "position", *FOLDED, *FIRST]
 
 
 def combine(table: pa.Table, window_ms: int) -> pa.Table:
@@ -27,28 +28,33 @@ def combine(table: pa.Table, window_ms: int) -> pa.Table:
     cheap, and may be left out, or done to any part of a batch, without another result.
     """
     table = _with_odd_folded(table, window_ms)
-    window = _windows(table, window_ms)
-    ordered = table.append_column("window", window).sort_by(_OLDEST_FIRST)
+    oldest_first = pc.sort_indices(table.select([*ORDER]), sort_keys=_OLDEST_FIRST)
+    # Only what is grouped or summed is put in order: most payloads are left behind.
+    ordered = table.select(_GROUPED).take(oldest_first)
+    window = _windows(ordered, window_ms)
     first, ranked = _by_first(ordered)
-    groups = ordered.append_column("first", first).group_by(
-        ["window", "key", "partition"], use_threads=False
+    places = oldest_first.cast(pa.int64())
+    groups = (
+        ordered.append_column("window", window)
+        .append_column("first", first)
+        .append_column("place", places)
+        .group_by(["window", "key", "partition"], use_threads=False)
     )
-    latest = groups.aggregate(
-        [*((name, "last") for name in _LATEST), *FOLDED.items(), ("first", "min")]
-    )
-    names = {name: f"{name}_{how}" for name, how in FOLDED.items()}
-    names |= {name: f"{name}_last" for name in _LATEST}
-    firsts = ranked.take(latest["first_min"])
+    totals = groups.aggregate([("place", "last"), *FOLDED.items(), ("first", "min")])
+    latest = table.select(_LATEST).take(totals["place_last"])
+    firsts = ranked.take(totals["first_min"])
     columns = {
-        name: firsts[name] if name in FIRST else latest[names.get(name, name)]
-        for name in ARROW_SCHEMA.names
+        **{name: totals[name] for name in ("key", "partition")},
+        **{name: totals[f"{name}_{how}"] for name, how in FOLDED.items()},
+        **{name: firsts[name] for name in FIRST},
+        **{name: latest[name] for name in _LATEST},
     }
     # Nobody is shown the trades that do not count for the last price.
     is_not_last = pc.starts_with(columns["key"], NOT_LAST_PREFIX)
     if pc.any(is_not_last).as_py():
         none = pa.scalar(b"", pa.binary())
         columns["payload"] = pc.if_else(is_not_last, none, columns["payload"])
-    return pa.table(columns).cast(ARROW_SCHEMA)
+    return pa.table({n: columns[n] for n in ARROW_SCHEMA.names}).cast(ARROW_SCHEMA)
 
 
 def _by_first(ordered: pa.Table) -> tuple[pa.Array, pa.Table]:
