@@ -69,6 +69,10 @@ _NUMBER = f"-?{_INTEGER}(?:{FRACTION_PATTERN})?"
 _OTHERS = rf'(?:,"{_OTHER_NAME}":(?:{_TEXT}|{_NUMBER}))*'
 _MORE = f"{_OTHERS}(?:,{PATTERN}{_OTHERS})?"
 _FORM = rf'{_HEAD}"{_DECIMAL}","size":"{_DECIMAL}"{_MORE}\}}$'
+_FORM_OF_ONE = re.compile(_FORM.removesuffix("$").encode())
+FEW = 1_500
+"""So many payloads are faster one by one: Arrow compiles the form anew, for 1 ms."""
+
 _ROW = rf'({_HEAD})"([0-9.]+)","size":"([0-9.]+)"'
 _NAMES = re.compile(rb'[{,]"([a-z0-9_]*)":')
 _DIGITS = b"0123456789"
@@ -87,14 +91,25 @@ _PRICE_OF_ROW = slice(len('"price":'), 64)
 _SIZE_OF_ROW = slice(len('"size":'), 64)
 
 
-def has_wire_form(payloads: pa.Array, max_bytes: int = MAX_PAYLOAD_BYTES) -> pa.Array:
+def has_wire_form(
+    payloads: pa.Array, max_bytes: int = MAX_PAYLOAD_BYTES, few: int = FEW
+) -> pa.Array:
     """Tell for each payload whether it is of the form ``Trade.to_wire`` writes.
 
     True is certain: such a payload is a JSON object with every field valid, but for
-    the check digit of its ISIN and the bounds of its time. False says nothing.
+    the check digit of its ISIN and the bounds of its time. False says nothing. Fewer
+    than ``few`` are looked at one by one.
     """
+    if len(payloads) < few:
+        match = _FORM_OF_ONE.fullmatch
+        one_by_one = (
+            None if p is None else bool(match(p)) for p in payloads.to_pylist()
+        )
+        has_form = pa.array(one_by_one, pa.bool_())
+    else:
+        has_form = pc.match_substring_regex(payloads, _FORM)
     return pc.and_(
-        pc.match_substring_regex(payloads, _FORM),
+        has_form,
         pc.less_equal(pc.binary_length(payloads), min(max_bytes, MAX_PAYLOAD_BYTES)),
     )
 

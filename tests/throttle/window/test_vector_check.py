@@ -48,9 +48,11 @@ def binary(*some: bytes) -> pa.Array:
 
 
 def has_form(payload: bytes) -> bool:
-    """Tell whether one payload is recognised."""
-    [found] = vector_check.has_wire_form(binary(payload)).to_pylist()
-    return bool(found)
+    """Tell whether one payload is recognised, alone and among many alike."""
+    [alone] = vector_check.has_wire_form(binary(payload)).to_pylist()
+    [among_many] = vector_check.has_wire_form(binary(payload), few=0).to_pylist()
+    assert alone == among_many
+    return bool(alone)
 
 
 def reason_of(payload: bytes) -> str | None:
