@@ -78,7 +78,9 @@ function readRows(text, at) {
   const tail = text.slice(at);
   const head = text.slice(0, at).replace(GROUP_DECIMALS, '"$1":"$2"');
   const quoted = (all, before, number) => (number === undefined ? all : `${before}"\\u0000${number}"`);
-  return JSON.parse(head + (UNSAFE_ROW.test(tail) ? tail.replace(ROW_NUMBERS, quoted) : tail));
+  if (UNSAFE_ROW.test(tail)) return JSON.parse(head + tail.replace(ROW_NUMBERS, quoted));
+  // A copy of the message would be a sixth of a window's garbage.
+  return JSON.parse(head.length === at ? text : head + tail);
 }
 
 const isMarked = (value) => typeof value === "string" && /^\0-?\d[\d.]*$/.test(value);
