@@ -10,7 +10,7 @@ from ingest.sources.market import popularity
 from tickthrottle_client.tick_v1 import ALL
 
 Kind: TypeAlias = Literal[
-    "watch", "market", "slow", "stalled", "reconnecting", "sse", "polling"
+    "watch", "compact", "market", "slow", "stalled", "reconnecting", "sse", "polling"
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

@@ -182,7 +182,7 @@ class Windows:
     staleness_p99_ms: Points
 
 
-PROMPT = ("watch", "market", "sse")
+PROMPT = ("watch", "compact", "market", "sse")
 """Kinds of clients that read as fast as they can and stay: the lag is theirs."""
 
 

@@ -4,11 +4,13 @@ A client comes back as docs/protocol.md says. ``LoadClient`` knows that much; ho
 come and go is for the classes in ``sockets.py`` and ``requests.py``.
 """
 
+from collections.abc import Sequence
+
 from loadtest.client_mix import Kind, Member
 from loadtest.clients.client_loop import ClientLoop
 from loadtest.clients.targets import Target
 from loadtest.judge.checker import Checker
-from loadtest.judge.rows import Frame
+from loadtest.judge.rows import Frame, Item
 from loadtest.results import ClientTally
 from tickthrottle_client.tick_v1 import is_final
 
@@ -120,7 +122,7 @@ class LoadClient:
         checker = self.checker
         faults = checker.fault_count
         try:
-            frame, items = self.client_loop.rows.read(payload)
+            frame, items = self.read(payload)
             kind = frame["type"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             checker.fault(f"not a frame, {error}: {payload[:120]!r}")
@@ -144,6 +146,10 @@ class LoadClient:
             self._hear_further(kind, frame)
         tally.faults += checker.fault_count - faults
         self.after(frame, at_ms)
+
+    def read(self, payload: bytes) -> tuple[Frame, Sequence[Item]]:
+        """Return a frame and its rows, as ``RowReader.read``."""
+        return self.client_loop.rows.read(payload)
 
     def after(self, frame: Frame, at_ms: float) -> None:
         """Do what this kind of client does after a frame."""

@@ -60,10 +60,14 @@ class SocketClient(LoadClient, WSListener):
             return
         if self.target.token is not None:
             self._say({"op": "auth", "id": 0, "token": self.target.token})
-        message: dict[str, Any] = {"op": "subscribe", "id": 1, "keys": self.member.keys}
+        message = {"op": "subscribe", "id": 1, "keys": self.member.keys, **self.asks()}
         if since is not None:
             message["since"] = {"epoch": since[0], "offset": since[1]}
         self._say(message)
+
+    def asks(self) -> dict[str, Any]:
+        """Return what else a new connection's subscribe asks for."""
+        return {}
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         """Stamp and queue a message, answer a goodbye; nothing else."""

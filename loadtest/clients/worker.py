@@ -12,6 +12,7 @@ import uvloop
 
 from loadtest.client_mix import Kind, Member
 from loadtest.clients.client_loop import ClientLoop
+from loadtest.clients.compact import CompactClient
 from loadtest.clients.load_client import LoadClient
 from loadtest.clients.requests import EventClient, PollingClient
 from loadtest.clients.sockets import ReconnectingClient, SlowClient, SocketClient
@@ -26,6 +27,7 @@ GOODBYE_S = 3.0
 
 CLASSES: dict[Kind, type[LoadClient]] = {
     "watch": SocketClient,
+    "compact": CompactClient,
     "market": SocketClient,
     "slow": SlowClient,
     "stalled": SlowClient,

@@ -99,11 +99,11 @@ def _fail(payload: bytes) -> Sequence[Item]:
 
 def _parse(payload: bytes) -> tuple[Frame, Sequence[Item]]:
     frame = orjson.loads(payload)
-    exact = json.loads(payload, parse_float=_Text)
+    exact = json.loads(payload, parse_float=ExactNumber)
     return {**frame, "data": ()}, [to_item(row) for row in exact["data"]]
 
 
-class _Text(str):
+class ExactNumber(str):
     """A number as it was written."""
 
 
@@ -120,8 +120,8 @@ def to_item(row: Mapping[str, Any], text: bytes | None = None) -> Item:
         raise TypeError("isin has to be text")
     if type(price) is float:
         # A double would lose digits.
-        price = json.loads(text or b"null", parse_float=_Text)["price"]
-    if type(price) is not int and type(price) is not _Text:
+        price = json.loads(text or b"null", parse_float=ExactNumber)["price"]
+    if type(price) is not int and type(price) is not ExactNumber:
         raise TypeError("price has to be a number")
     # One object for all windows: it is what clients are asked by.
     return intern(isin), time_us, seq, str(price), trades

@@ -25,7 +25,7 @@ def test_a_mix_is_shares_or_counts() -> None:
 def test_a_bad_mix_or_audience_is_refused() -> None:
     """With the part or the field, its value and the rule."""
     for text, fault in (
-        ("", "mix '': a kind is one of watch, market"),
+        ("", "mix '': a kind is one of watch, compact"),
         ("watch:1,fast:2", "mix 'fast:2': a kind is one of"),
         ("watch:1,watch:2", "mix 'watch:2': watch is there twice"),
         ("watch", "mix 'watch': after the colon, a number above 0"),
@@ -68,12 +68,14 @@ def test_a_list_may_hold_nearly_every_instrument() -> None:
 
 def test_kinds_have_their_own_pace_and_keys() -> None:
     """Slow and stalled ones watch the market, or they would not back up."""
-    mix = parse_mix("watch:1,market:1,slow:1,stalled:1,reconnecting:1,sse:1,polling:1")
-    audience = Audience(7, mix, poll_every_s=1, reconnect_every_s=2, slow_pause_s=3)
+    kinds = "watch,compact,market,slow,stalled,reconnecting,sse,polling"
+    mix = parse_mix(",".join(f"{kind}:1" for kind in kinds.split(",")))
+    audience = Audience(8, mix, poll_every_s=1, reconnect_every_s=2, slow_pause_s=3)
     members = {member.kind: member for member in audience.members(INSTRUMENTS)}
     paces = {kind: member.every_s for kind, member in members.items()}
     assert paces == {
         "watch": 0,
+        "compact": 0,
         "market": 0,
         "slow": 3,
         "stalled": 30,

@@ -23,7 +23,7 @@ from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
 
-MIX = "watch:15,market:5,slow:4,reconnecting:10,sse:6,polling:6,stalled:2"
+MIX = "watch:10,compact:5,market:5,slow:4,reconnecting:10,sse:6,polling:6,stalled:2"
 CLIENTS = 48
 
 RARE_MS = 3_000
@@ -47,12 +47,13 @@ def listening(
     mix: str = MIX,
     clients: int = CLIENTS,
     token: str | None = None,
+    keys: int = 7,
 ) -> Iterator[Crowd]:
     """A crowd that is about to join."""
     audience = Audience(
         clients,
         parse_mix(mix),
-        keys=7,
+        keys=keys,
         poll_every_s=0.5,
         reconnect_every_s=1,
         slow_pause_s=0.7,
@@ -140,7 +141,9 @@ def test_a_token_is_shown_where_one_is_asked_for(
         running_gateway(
             redis_url, heartbeat_ms=300, token_key_file=key_file
         ) as gateway,
-        listening(gateway, "watch:2,sse:2,polling:2", 6, make_token()) as listeners,
+        listening(
+            gateway, "watch:1,compact:1,sse:2,polling:2", 6, make_token()
+        ) as listeners,
     ):
         assert listeners.wait_joined(10 * PATIENCE) == 6
         found = judge(listeners, market, market.publish_window(), from_ms)
@@ -155,7 +158,7 @@ def test_clients_come_back_when_the_gateway_does(
     port, from_ms = free_port(), time.time() * 1e3
     with (
         running_gateway(redis_url, port=port, heartbeat_ms=RARE_MS) as gateway,
-        listening(gateway, "watch:4,market:2,sse:2", 8) as listeners,
+        listening(gateway, "watch:4,compact:2,sse:2", 8) as listeners,
     ):
         assert listeners.wait_joined(10 * PATIENCE) == 8
         market.publish_window()
@@ -179,9 +182,11 @@ def test_a_difference_to_what_was_published_is_found(
     """By every kind, whatever it is: a price, a trade, a row that never came."""
     with (
         running_gateway(redis_url, heartbeat_ms=RARE_MS) as gateway,
-        listening(gateway, "market:3,sse:3,polling:3", 9) as listeners,
+        listening(
+            gateway, "market:3,sse:3,polling:3,compact:3", 12, keys=60
+        ) as listeners,
     ):
-        assert listeners.wait_joined(10 * PATIENCE) == 9
+        assert listeners.wait_joined(10 * PATIENCE) == 12
         offset = market.publish_window(1)
         assert listeners.settle(offset, within_s=20 * PATIENCE) == 0
         truth = market.instruments
@@ -197,7 +202,7 @@ def test_a_difference_to_what_was_published_is_found(
             market.instruments = {**truth, isin: [*truth[isin][:-1], lie]}
             found = listeners.judge(market.reference(), 0, 1e15)
             blamed = {kind: j.tally.faults for kind, j in found.kinds.items()}
-            assert blamed.pop("market") == 3
+            assert blamed.pop("market") == blamed.pop("compact") == 3
             assert set(blamed.values()) <= {0, 1, 2, 3}
             assert isin in found.faults[0]
         # Of sums it is told once by each process of clients.
