@@ -49,6 +49,7 @@ def main() -> None:
         clients=("1000,5000,15000", "for o, a and c"),
         windows=(10, "of each case"),
         groups=(0, "of o and a, as well: windows with figures of so many groups"),
+        by_position=(False, "rows of o, a and c by position"),
     )
     rows: list[Row] = []
     idle: list[Row] = []
@@ -68,22 +69,23 @@ def run_cases(arguments: Namespace, rows: list[Row], idle: list[Row]) -> None:
     counts = [int(count) for count in arguments.clients.split(",")]
     cases, windows = set(arguments.cases), arguments.windows
     traded = Random(1).sample(INSTRUMENTS, 900)
+    mix: dict[Kind, float] = {"compact" if arguments.by_position else "watch": 1}
     for count in counts if cases & {"a", "c", "o"} else []:
         frame_kb: list[float] = []
         with started() as bench:
-            idle_row = connect_idle(bench, count)
+            idle_row = connect_idle(bench, Audience(count, mix))
             idle += [idle_row] if "c" in cases else []
             both = {"o": traded, "a": INSTRUMENTS}
             for number, case in enumerate(sorted(cases & both.keys(), reverse=True)):
                 if number:
                     # They leave when they are judged.
-                    bench.connect(Audience(count))
+                    bench.connect(Audience(count, mix))
                 changed = f"{len(both[case]):,} instruments changed"
                 name = f"{case}: {count:,} clients, {changed}"
                 rows.append(measure(bench, name, both[case], windows))
                 frame_kb.append(float(rows[-1][SIZE]))
                 if arguments.groups:
-                    bench.connect(Audience(count))
+                    bench.connect(Audience(count, mix))
                     bench.groups = arguments.groups
                     name += f", {bench.groups} groups"
                     rows.append(measure(bench, name, both[case], windows))
@@ -232,11 +234,12 @@ def _read(ready: Connection, count: int) -> None:
                     return
 
 
-def connect_idle(bench: Bench, count: int) -> Row:
+def connect_idle(bench: Bench, audience: Audience) -> Row:
     """Connect clients; return what they cost while nothing is published."""
     empty = bench.memory()
     bench.longest_collection_s()
-    bench.connect(Audience(count))
+    bench.connect(audience)
+    count = audience.clients
     each_kib = (bench.memory() - empty) / count / 1_024
     joining_s = bench.longest_collection_s()
     busy_s = bench.busy_s()
