@@ -46,6 +46,30 @@ def test_a_job_killed_again_in_its_start_misses_and_doubles_nothing(
     check(crasher.crash_once("after_publish", Random(0), is_killed_again=True))
 
 
+@pytest.mark.parametrize("is_taking_back", [False, True])
+@pytest.mark.parametrize("point", ["before_publish", "after_publish"])
+def test_a_worker_killed_as_it_publishes_misses_and_doubles_nothing(
+    crasher: Crasher, point: str, is_taking_back: bool
+) -> None:
+    """Its task is run again, and finds its window published, or publishes it.
+
+    Windows whose trades are taken back are the driver's.
+    """
+    crasher.rig.is_taking_back = is_taking_back
+    crasher.renew()
+    check(crasher.crash_once(f"worker_{point}", Random(1)))
+
+
+@pytest.mark.parametrize("point", ["during_publish", "after_publish"])
+def test_a_job_killed_as_its_task_publishes_misses_and_doubles_nothing(
+    crasher: Crasher, point: str
+) -> None:
+    """The next job goes on from what it finds."""
+    crasher.rig.is_taking_back = False
+    crasher.renew()
+    check(crasher.crash_once(point, Random(1)))
+
+
 def check(crash: Crash) -> None:
     """Check that a crash left enough to compare."""
     assert crash.checked.windows > 2

@@ -73,6 +73,8 @@ _ONE_MACHINE = {
     "spark.network.timeout": "1d",
     # Not on a cluster, whose machines get our code with their first task.
     "spark.python.daemon.module": "throttle.spark.task_daemon",
+    # Two that are idle would take turns, and each know half as much of what is shown.
+    "spark.python.factory.idleWorkerMaxPoolSize": "1",
 }
 
 _CLUSTER = {
