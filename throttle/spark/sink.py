@@ -13,7 +13,7 @@ from ingest.instrument_table.known_instruments import Instruments
 from throttle.contract.cut import Cut
 from throttle.publish.publisher import PublishOutcome, StreamLost
 from throttle.spark.idle_collector import IdleCollector
-from throttle.spark.published_window import PublishedWindow
+from throttle.spark.published_batch import PublishedBatch
 from throttle.telemetry.batch_report import BatchReport
 from throttle.window.batch import Abandoned, Batch, assemble
 from throttle.window.conflate import create_conflate
@@ -161,7 +161,7 @@ class BatchSink:
         planned = time.time()
         table = conflated.toArrow()
         collected = time.time()
-        by_task = PublishedWindow.of_rows(table)
+        by_task = PublishedBatch.of_rows(table)
         published: PublishOutcome | None
         if by_task is not None:
             batch, published = by_task.batch, by_task.outcome

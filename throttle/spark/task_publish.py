@@ -20,7 +20,7 @@ from throttle.contract.session_calendar import SessionCalendars
 from throttle.lease.lease import Fenced, term_of
 from throttle.publish.publisher import Publisher, PublishOptions, StreamLost
 from throttle.spark.options import BatchRange, SourceOptions
-from throttle.spark.published_window import PublishedWindow
+from throttle.spark.published_batch import PublishedBatch
 from throttle.spark.task_log import client_of, outages_pass
 from throttle.spark.warmup import made_up_instruments
 from throttle.watch.instrument_watch import InstrumentWatch
@@ -85,7 +85,7 @@ class TaskPublisher:
                 outcome = publisher.publish(batch, batch_id)
             except (redis.RedisError, Fenced, StreamLost):
                 return rows
-        return PublishedWindow(batch, outcome, assembled_s, time.time()).to_row()
+        return PublishedBatch(batch, outcome, assembled_s, time.time()).to_row()
 
     def _ask_term(self) -> int:
         """Return the job's term, 0 while its lease is nobody's or another's."""

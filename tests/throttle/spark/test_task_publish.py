@@ -26,7 +26,7 @@ from throttle.lease.lease import Lease, LeaseGrant
 from throttle.publish.publisher import Publisher, PublishOptions
 from throttle.settings import ThrottleSettings
 from throttle.spark.options import BatchRange, publishing_options
-from throttle.spark.published_window import PublishedWindow
+from throttle.spark.published_batch import PublishedBatch
 from throttle.spark.reader import read_batches
 from throttle.spark.task_publish import task_publisher
 from throttle.window.batch import assemble
@@ -101,9 +101,9 @@ def is_published(rows: pa.Table) -> bool:
     return CUT_KEY not in keys
 
 
-def told(rows: pa.Table) -> PublishedWindow:
+def told(rows: pa.Table) -> PublishedBatch:
     """Return what the driver is told of a window."""
-    window = PublishedWindow.of_rows(as_conflated(rows, W))
+    window = PublishedBatch.of_rows(as_conflated(rows, W))
     assert window is not None
     return window
 

@@ -8,7 +8,7 @@ from tests.throttle.conflated import as_conflated
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import Turnover
 from throttle.publish.publisher import PublishOutcome
-from throttle.spark.published_window import PublishedWindow
+from throttle.spark.published_batch import PublishedBatch
 from throttle.window.batch import Batch, BatchWindow, PartitionCount
 from throttle.window.control_rows import abandoned_row
 
@@ -25,8 +25,8 @@ def test_all_but_rows_and_turnover_comes_back() -> None:
     ]
     batch = Batch(START, END, [BatchWindow(2 * W)], counts, (), read_ms=4_003)
     outcome = PublishOutcome("e", 3, 1, 2, 1, 0)
-    window = PublishedWindow(batch, outcome, 4.01, 4.02)
-    told = PublishedWindow.of_rows(as_conflated(window.to_row(), W))
+    window = PublishedBatch(batch, outcome, 4.01, 4.02)
+    told = PublishedBatch.of_rows(as_conflated(window.to_row(), W))
     assert told is not None
     assert told.batch == batch
     assert told.batch.counts[0].refused.total() == 2
@@ -36,4 +36,4 @@ def test_all_but_rows_and_turnover_comes_back() -> None:
 def test_rows_that_were_handed_on_say_nothing() -> None:
     """The driver publishes them."""
     rows = pa.concat_tables([abandoned_row(W)])
-    assert PublishedWindow.of_rows(as_conflated(rows, W)) is None
+    assert PublishedBatch.of_rows(as_conflated(rows, W)) is None

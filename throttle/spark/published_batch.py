@@ -16,7 +16,7 @@ from throttle.window.row_schema import PUBLISHED_KEY
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedWindow:
+class PublishedBatch:
     """A window's batch without its rows, how it was published, and when.
 
     ``assembled_s`` and ``published_s`` are times of day of the task's machine. What
