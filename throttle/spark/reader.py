@@ -211,14 +211,17 @@ def _wait_for_step(
         step_at_ms = next_step_ms(left_ms)
     while left_ms > step_at_ms:
         pause(min(left_ms - step_at_ms, LONGEST_WAIT_S * 1000) / 1000)
+        if os.getppid() != parent:
+            raise SparkEnded("Spark has ended")
+        left_ms = _left_ms(log, end_ms)
+        if left_ms <= 0:
+            # Clients wait for the rest: who publishes finds out.
+            break
         # A job that ends, or was taken over from, gives its batch up: in the middle of
         # one Spark cannot be stopped without a noise.
         with suppress(*AWAY):
             if not _ask_standing(client_of(options), options).may_publish:
                 return False
-        if os.getppid() != parent:
-            raise SparkEnded("Spark has ended")
-        left_ms = _left_ms(log, end_ms)
     return True
 
 

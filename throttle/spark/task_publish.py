@@ -7,10 +7,12 @@ says why nothing is published. To publish twice changes nothing.
 """
 
 import time
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import redis
 
 from ingest.instrument_table.open_instrument_store import open_store_at
@@ -27,6 +29,8 @@ from throttle.watch.instrument_watch import InstrumentWatch
 from throttle.window.batch import Batch, assemble
 from throttle.window.conflated_rows import as_conflated
 from throttle.window.instrument_columns import NO_INSTRUMENTS, InstrumentColumns
+from throttle.window.row_schema import REFUSED_PREFIX
+from throttle.window.vector_check import row_bodies
 from tickthrottle_client.gc_pause import no_collection
 
 
@@ -40,6 +44,7 @@ class TaskPublisher:
         self._term = 0
         self._publisher: Publisher | None = None
         self._may_publish = False
+        self._bodies: dict[bytes, bytes] = {}
 
     def begin(self, part: BatchRange) -> None:
         """Find out whether the task may publish its window, and ready what it needs.
@@ -47,7 +52,7 @@ class TaskPublisher:
         It may if the job has its lease, and if the instrument table is known that the
         windows before were joined with.
         """
-        options, self._may_publish = self._options, False
+        options, self._may_publish, self._bodies = self._options, False, {}
         place = options.redis_url, options.namespace, options.instruments
         watch = _instrument_watch(*place)
         newest = watch.newest()
@@ -61,11 +66,16 @@ class TaskPublisher:
             self._may_publish = term > 0 and watch.is_known and is_later
 
     def prepare(self, part: BatchRange, rows: pa.Table) -> None:
-        """Ask what is shown of instruments that were read while the window is open."""
-        if self._may_publish and self._publisher is not None:
-            isins = {key for key in rows["key"].to_pylist() if key[0] != "!"}
-            with outages_pass():
-                self._publisher.prepare(part.start, isins)
+        """Do what can be done while the window is open, for the rows read so far."""
+        if not self._may_publish or self._publisher is None:
+            return
+        is_trade = pc.invert(pc.starts_with(rows["key"], REFUSED_PREFIX))
+        payloads = rows["payload"].filter(is_trade)
+        bodies = row_bodies(payloads, self._bodies)
+        self._bodies = dict(zip(payloads.to_pylist(), bodies, strict=True))
+        isins = {*rows["key"].filter(is_trade).to_pylist()}
+        with outages_pass():
+            self._publisher.prepare(part.start, isins)
 
     def publish(self, rows: pa.Table, batch_id: int) -> pa.Table:
         """Publish a window; return the row that says so, or else its rows.
@@ -76,7 +86,9 @@ class TaskPublisher:
         if not self._may_publish or publisher is None:
             return rows
         with no_collection():
-            batch = _assemble(rows, self._options.window_ms, self._columns)
+            batch = _assemble(
+                rows, self._options.window_ms, self._columns, self._bodies
+            )
             assembled_s = time.time()
             # The log is asked for trades that are taken back, by the driver.
             if batch.taking_back:
@@ -145,8 +157,13 @@ def _instrument_watch(
     return InstrumentWatch(open_store, is_quiet=True).__enter__()
 
 
-def _assemble(rows: pa.Table, window_ms: int, instruments: InstrumentColumns) -> Batch:
+def _assemble(
+    rows: pa.Table,
+    window_ms: int,
+    instruments: InstrumentColumns,
+    known_bodies: Mapping[bytes, bytes] | None = None,
+) -> Batch:
     conflated = as_conflated(rows, window_ms)
     if instruments.version:
         conflated = instruments.join(conflated)
-    return assemble(conflated, window_ms, instruments)
+    return assemble(conflated, window_ms, instruments, known_bodies)
