@@ -8,6 +8,7 @@ says why nothing is published. To publish twice changes nothing.
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import cast
 
@@ -23,7 +24,7 @@ from throttle.lease.lease import Fenced, term_of
 from throttle.publish.publisher import Publisher, PublishOptions, StreamLost
 from throttle.spark.options import BatchRange, SourceOptions
 from throttle.spark.published_batch import PublishedBatch
-from throttle.spark.task_log import client_of, outages_pass
+from throttle.spark.task_log import client_of
 from throttle.spark.warmup import made_up_instruments
 from throttle.watch.instrument_watch import InstrumentWatch
 from throttle.window.batch import Batch, assemble
@@ -58,7 +59,7 @@ class TaskPublisher:
         newest = watch.newest()
         if newest is not self._columns.instruments:
             self._columns = InstrumentColumns(newest)
-        with outages_pass():
+        with suppress(redis.RedisError):
             term = self._ask_term()
             if term and self._term != term:
                 self._publisher, self._term = self._create_publisher(term), term
@@ -74,8 +75,10 @@ class TaskPublisher:
         bodies = row_bodies(payloads, self._bodies)
         self._bodies = dict(zip(payloads.to_pylist(), bodies, strict=True))
         isins = {*rows["key"].filter(is_trade).to_pylist()}
-        with outages_pass():
+        try:
             self._publisher.prepare(part.start, isins)
+        except redis.RedisError:
+            self._may_publish = False
 
     def publish(self, rows: pa.Table, batch_id: int) -> pa.Table:
         """Publish a window; return the row that says so, or else its rows.

@@ -252,3 +252,19 @@ def test_a_line_that_breaks_in_a_publish_loses_and_doubles_nothing(
     assert task.publish_as_driver(rows).windows == windows
     eventually(lambda: len(read_snapshots(client)) == 1, 5)
     assert ledger_of(client, "throttle").off_by == 0
+
+
+def test_a_server_that_refuses_while_the_window_is_open_leaves_it_to_the_driver(
+    task: PublishingTask,
+) -> None:
+    """No task fails: Spark would say it in pages, the driver in a sentence."""
+
+    def spoil() -> None:
+        task.client.delete(KEYS.days_so_far)
+        task.client.set(KEYS.days_so_far, "no hash")
+
+    rows = task.read(spoil)
+    assert not is_published(rows)
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        task.publish_as_driver(rows)
+    assert not is_published(task.read())
