@@ -213,10 +213,10 @@ def _wait_for_step(
         pause(min(left_ms - step_at_ms, LONGEST_WAIT_S * 1000) / 1000)
         if os.getppid() != parent:
             raise SparkEnded("Spark has ended")
+        if step_at_ms == 0 and left_ms <= LONGEST_WAIT_S * 1000:
+            # It is over, as the log's end will say, and clients wait.
+            return True
         left_ms = _left_ms(log, end_ms)
-        if left_ms <= 0:
-            # Clients wait for the rest: who publishes finds out.
-            break
         # A job that ends, or was taken over from, gives its batch up: in the middle of
         # one Spark cannot be stopped without a noise.
         with suppress(*AWAY):
