@@ -9,8 +9,9 @@ from random import Random
 
 import pytest
 
+from tests.conftest import eventually
 from tests.e2e.crash import Crash, Crasher
-from tests.e2e.rig import create_rig
+from tests.e2e.rig import KEYS, create_rig
 
 pytestmark = [
     pytest.mark.e2e,
@@ -18,6 +19,9 @@ pytestmark = [
     pytest.mark.redis,
     pytest.mark.timeout(400),
 ]
+
+
+STAGES = KEYS.stages("throttle")
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +68,16 @@ def test_a_worker_killed_as_it_publishes_misses_and_doubles_nothing(
 def test_a_job_killed_as_its_task_publishes_misses_and_doubles_nothing(
     crasher: Crasher, point: str
 ) -> None:
-    """The next job goes on from what it finds."""
+    """The next job goes on from what it finds, and its tasks publish, too."""
     crasher.rig.is_taking_back = False
     crasher.renew()
     check(crasher.crash_once(point, Random(1)))
+    eventually(lambda: is_by_task(crasher.rig.client.hgetall(STAGES)), 30)
+
+
+def is_by_task(stages: dict[bytes, bytes]) -> bool:
+    """Tell whether a batch was published without being handed to the driver."""
+    return b"publish_ms" in stages and b"collect_ms" not in stages
 
 
 def check(crash: Crash) -> None:
