@@ -23,14 +23,18 @@ from throttle.lease.retry import create_client
 from throttle.publish.publisher import ReadElsewhere, StreamLost
 from throttle.settings import ThrottleSettings
 from throttle.spark.java import find_java
-from throttle.spark.options import SourceOptions, made_up_windows, source_options
+from throttle.spark.options import (
+    SourceOptions,
+    made_up_windows,
+    publishing_options,
+)
 from throttle.spark.query import check_query, failures_as, start_stream, stop_query
 from throttle.spark.scratch import scratch_folder
 from throttle.spark.session import running_spark
 from throttle.spark.sink import BatchSink, discard
 from throttle.spark.source import FORMAT
 from throttle.spark.warmup import made_up_instruments
-from throttle.telemetry.batch_report import BatchReporter, StageWriter
+from throttle.telemetry.batch_report import BatchReport, BatchReporter, StageWriter
 from throttle.telemetry.metrics import ThrottleMetrics
 from throttle.watch.instrument_watch import FIRST_PATIENCE_S, InstrumentWatch
 from throttle.watch.log_watch import LogWatch
@@ -92,7 +96,7 @@ def _run(
         running_spark(settings, java, scratch) as spark,
     ):
         candidate.check_free()
-        warm_up(spark, settings, source_options(settings, info), scratch, stop)
+        warm_up(spark, settings, publishing_options(settings, info), scratch, stop)
         watch.newest(FIRST_PATIENCE_S)
         # As a standby too: whoever waits for it may start what depends on it.
         tell_ready()
@@ -124,15 +128,20 @@ def _lead(
         settings.redis_url, Keys(settings.namespace).stages(settings.job)
     )
     reporter = BatchReporter(metrics, stages.write)
+
+    def report(batch: BatchReport) -> None:
+        candidate.candidacy.close()
+        reporter.published(batch)
+
     sink = BatchSink(
         settings.window_ms,
         candidate.publish,
         begins_live=False,
-        report_to=reporter.published,
+        report_to=report,
         newest_instruments=newest_instruments,
         max_windows=settings.max_windows_per_batch,
     )
-    options = source_options(settings, info, candidate.lease.owner)
+    options = publishing_options(settings, info, candidate.lease.owner)
     query = start_query(spark, options, sink, checkpoint)
     try:
         taken = candidate.take(info, partial(check_query, query, sink, ThrottleFailed))

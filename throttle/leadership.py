@@ -131,9 +131,7 @@ class Candidate:
         """Publish a batch under the term of the lease, for as long as Redis is away."""
         # The source may see the lease before the answer to ``take`` is here.
         self._taken.wait()
-        outcome = self._until_done(lambda: self._publisher.publish(batch, batch_id))
-        self.candidacy.close()
-        return outcome
+        return self._until_done(lambda: self._publisher.publish(batch, batch_id))
 
     def keeper(self, term: int) -> Keeper:
         """Return what keeps the lease; it also says when Redis is away."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ingest.instrument_table.day_facts import DayFacts
 from ingest.instrument_table.instrument_entry import BadInstruments, InstrumentEntry
-from ingest.instrument_table.instrument_list import MOST_INSTRUMENTS, InstrumentList
 from ingest.instrument_table.instrument_store import (
     InstrumentChange,
     InstrumentStore,
@@ -15,6 +15,10 @@ from ingest.instrument_table.instrument_store import (
     encode_instrument,
 )
 from ingest.instrument_table.known_instruments import Instruments
+
+if TYPE_CHECKING:
+    # A task of Spark reads the table: it should not load what checks lists.
+    from ingest.instrument_table.instrument_list import InstrumentList
 
 MOST_BYTES = 33_554_432
 """Most bytes of all instruments together: every gateway has them in memory."""
@@ -78,7 +82,7 @@ def _changes(store: InstrumentStore) -> Iterator[InstrumentChange]:
 
 
 def load_list(
-    store: InstrumentStore, wanted: InstrumentList, *, is_forced: bool
+    store: InstrumentStore, wanted: "InstrumentList", *, is_forced: bool
 ) -> Loaded:
     """Have the table say what a list says; instruments not in it leave the table.
 
@@ -102,7 +106,7 @@ def load_list(
     return _load(store, choose, keeps_others=False)
 
 
-def update_table(store: InstrumentStore, news: InstrumentList) -> Loaded:
+def update_table(store: InstrumentStore, news: "InstrumentList") -> Loaded:
     """Have the table say what a list says of the instruments and columns that it has.
 
     All else stays as it is. Raises BadInstruments, TableAway and TableMoved.
@@ -179,6 +183,8 @@ def _load(store: InstrumentStore, choose: _Choice, *, keeps_others: bool) -> Loa
 
 
 def _check(known: Instruments, later: Instruments) -> None:
+    from ingest.instrument_table.instrument_list import MOST_INSTRUMENTS
+
     if len(later) > MOST_INSTRUMENTS:
         raise BadInstruments(
             f"the table would have more than {MOST_INSTRUMENTS} instruments"

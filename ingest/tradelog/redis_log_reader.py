@@ -196,25 +196,37 @@ class RedisLogReader:
         ranges = {p: span for p, span in ranges.items() if span[0] < span[1]}
         ends = {p: entry_id(upto) for p, (_, upto) in ranges.items()}
         lasts = self._last_ones((self._keys[p], end, end) for p, end in ends.items())
-        for last, (partition, (after, upto)) in zip(lasts, ranges.items(), strict=True):
-            most = _fitting(last)
-            while upto > after:
+        most = {p: _fitting(last) for p, last in zip(ends, lasts, strict=True)}
+        # Of a short range the first pieces are all: they are asked for at once, and are
+        # together no more than one.
+        most_first = {p: max(1, m // len(ranges)) for p, m in most.items()}
+        firsts = self._ask(ranges, most_first)
+        for (partition, span), first in zip(ranges.items(), firsts, strict=True):
+            raw, asked = first, most_first[partition]
+            while raw:
                 with no_collection():
-                    chunk = self._read_chunk(partition, after, upto, most)
-                if chunk is None:
-                    break
+                    chunk = self._take_in(partition, raw, span[1], asked)
                 yield partition, chunk
-                after = chunk.upto
+                if chunk.upto >= span[1]:
+                    break
+                asked = most[partition]
+                [raw] = self._ask({partition: (chunk.upto, span[1])}, most)
 
-    def _read_chunk(
-        self, partition: int, after: int, upto: int, most: int
-    ) -> Chunk | None:
-        first, most = entry_id(max(after, 0)), min(most, self._pieces[partition])
-        raw: Any = self._client.xrange(
-            self._keys[partition], f"({first}", entry_id(upto), count=most
-        )
-        if not raw:
-            return None
+    def _ask(
+        self, ranges: Ranges, most: Mapping[int, int]
+    ) -> list[Sequence[_RawEntry]]:
+        """Return a piece of each range, of so many entries at most."""
+        with self._client.pipeline(transaction=False) as pipe:
+            for p, (after, upto) in ranges.items():
+                span = f"({entry_id(max(after, 0))}", entry_id(upto)
+                pipe.xrange(self._keys[p], *span, count=min(most[p], self._pieces[p]))
+            pieces: list[Sequence[_RawEntry]] = pipe.execute()
+            return pieces
+
+    def _take_in(
+        self, partition: int, raw: Sequence[_RawEntry], upto: int, most: int
+    ) -> Chunk:
+        most = min(most, self._pieces[partition])
         chunk, size = _chunk(raw, upto if len(raw) < most else position_of(raw[-1][0]))
         self._pieces[partition] = next_piece(most, len(raw), size, _CHUNK)
         return chunk

@@ -34,10 +34,15 @@ REQUESTS: dict[str, tuple[bytes, When]] = {
     "after_publish": (PUBLISH, "replied"),
     "before_commit": (PUBLISH, "passed"),
 }
-POINTS = ("after_offset_log", *REQUESTS)
+# A worker alone that is killed there: its task is run again.
+WORKER = "worker_"
+WORKER_POINTS = tuple(f"{WORKER}{point}" for point in REQUESTS)
+POINTS = ("after_offset_log", *REQUESTS, *WORKER_POINTS)
 # Those that a log in Kafka has, too: its own requests do not pass the proxy.
 POINTS_OF_ANY_LOG = tuple(
-    point for point in POINTS if point not in ("while_open", "during_read")
+    point
+    for point in POINTS
+    if point.removeprefix(WORKER) not in ("while_open", "during_read")
 )
 RUNNING, STARTING = "random moment", "random moment of the start"
 READ = REQUESTS["during_read"][0]
@@ -70,7 +75,7 @@ class Crasher:
     """A job that is killed again and again while its feed goes on."""
 
     def __init__(self, rig: Rig) -> None:
-        self._rig = rig
+        self.rig = rig
         self._stack = ExitStack()
         self._feed: Feed | None = None
         self._channel: redis.client.PubSub | None = None
@@ -91,11 +96,11 @@ class Crasher:
         """Empty the server, so that comparing all of it stays quick."""
         self._is_sound = False
         self._end()
-        self._rig.proxy.disarm()
-        self._rig.client.flushall()
-        self._rig.renew_log()
-        self._feed = self._rig.feed()
-        self._channel = self._rig.client.pubsub(ignore_subscribe_messages=True)
+        self.rig.proxy.disarm()
+        self.rig.client.flushall()
+        self.rig.renew_log()
+        self._feed = self.rig.feed()
+        self._channel = self.rig.client.pubsub(ignore_subscribe_messages=True)
         self._channel.subscribe(KEYS.updates)
         self._messages = []
         self.start()
@@ -105,7 +110,7 @@ class Crasher:
     def start(self) -> Running:
         """Start the job; it is not ready then."""
         self._stack.close()
-        self.job = self._stack.enter_context(self._rig.job())
+        self.job = self._stack.enter_context(self.rig.job())
         self.starts += 1
         return self.job
 
@@ -121,24 +126,44 @@ class Crasher:
             self.renew()
         self._is_sound = False
         # The job joins this table or the one before: its cut says which.
-        change_table(self._rig.client, self.starts)
+        change_table(self.rig.client, self.starts)
+        if point in WORKER_POINTS:
+            return self._kill_worker(point)
         self._strike(point, chance)
         killed = time.monotonic()
         if is_killed_again or point == STARTING:
             started = self.start()
             time.sleep(chance.uniform(0, 8))
             started.kill()
-        change_table(self._rig.client, -self.starts)
-        offset = self._rig.offset()
-        job = self.start()
-        self._rig.wait_for_offset(offset + 1, job=job)
+        change_table(self.rig.client, -self.starts)
+        offset = self.rig.offset()
+        self.start()
+        return self._check_after(point, offset, killed)
+
+    def _kill_worker(self, point: str) -> Crash:
+        """Kill the worker of a task; the job itself lives on."""
+        job = self.job
+        assert job is not None
+        pattern, when = REQUESTS[point.removeprefix(WORKER)]
+        killed: list[int] = []
+        done = self.rig.proxy.act_on(
+            pattern, when, lambda: killed.extend(job.kill_workers())
+        )
+        assert done.wait(20 * PATIENCE), f"{point} was not reached"
+        assert killed, point
+        return self._check_after(point, self.rig.offset(), time.monotonic())
+
+    def _check_after(self, point: str, offset: int, killed: float) -> Crash:
+        """Wait until the job has published on from an offset; check everything."""
+        job = self.job
+        self.rig.wait_for_offset(offset + 1, job=job)
         down_s = time.monotonic() - killed
         self._wait_until_live()
         caught_up_s = time.monotonic() - killed
-        checked = self._rig.check()
+        checked = self.rig.check()
         eventually(lambda: self._drain_channel() >= checked.windows, 5)
         self._check_messages()
-        groups = check_groups(self._rig.client, self._rig.window_ms)
+        groups = check_groups(self.rig.client, self.rig.window_ms)
         self._is_sound = True
         return Crash(point, down_s, caught_up_s, checked, groups)
 
@@ -148,7 +173,7 @@ class Crasher:
         assert job is not None
         if point in REQUESTS:
             pattern, when = REQUESTS[point]
-            done = self._rig.proxy.act_on(pattern, when, job.kill_now)
+            done = self.rig.proxy.act_on(pattern, when, job.kill_now)
             assert done.wait(20 * PATIENCE), (
                 f"{point} was not reached:\n{job.log()[-2_000:]}"
             )
@@ -163,7 +188,7 @@ class Crasher:
 
     def _offset_files(self) -> Path:
         """Return the folder of the running job's offset log."""
-        folders = self._rig.state.glob("checkpoints/*/*/offsets")
+        folders = self.rig.state.glob("checkpoints/*/*/offsets")
         return max(folders, key=lambda folder: folder.stat().st_mtime)
 
     def _wait_for_offset_file(self) -> None:
@@ -180,13 +205,13 @@ class Crasher:
         folder = self._offset_files()
         lines = (folder / str(_newest(folder))).read_text().splitlines()
         planned = BatchPlan.from_offset(json.loads(lines[-1]))
-        stored = json.loads(self._rig.client.hget(KEYS.meta, "cut:throttle"))
+        stored = json.loads(self.rig.client.hget(KEYS.meta, "cut:throttle"))
         return Cut.from_offset(stored).end_ms >= planned.end_ms
 
     def _wait_until_live(self) -> None:
-        self._rig.wait_until_live(self.job)
+        self.rig.wait_until_live(self.job)
         # Two more, so that the next crash meets live windows too.
-        self._rig.wait_for_offset(self._rig.offset() + 2, 30, self.job)
+        self.rig.wait_for_offset(self.rig.offset() + 2, 30, self.job)
 
     def _drain_channel(self) -> int:
         """Check that messages cover each offset exactly once; return the newest."""
@@ -201,7 +226,7 @@ class Crasher:
 
     def _check_messages(self) -> None:
         """Check that the sums of all messages are those of the windows they are of."""
-        windows = read_snapshots(self._rig.client)[: self._messages[-1].offset]
+        windows = read_snapshots(self.rig.client)[: self._messages[-1].offset]
         assert sums_of_rows(self._messages) == sums_of_rows(windows)
 
     def _end(self) -> None:

@@ -12,6 +12,8 @@ import psutil
 
 from tests.conftest import eventually
 
+_TASK_DAEMON = "throttle.spark.task_daemon"
+
 
 class Running:
     """A process of the product in its own group, its output in a file."""
@@ -58,6 +60,22 @@ class Running:
         self.kill_now()
         self.process.wait()
         eventually(lambda: not self._signal(signal.SIGKILL), 20)
+
+    def kill_workers(self) -> list[int]:
+        """SIGKILL the Python workers that run tasks; return who they were.
+
+        Spark runs their tasks again.
+        """
+        killed = []
+        for pid in self.pids():
+            with suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
+                command, parent = process.cmdline(), process.parent()
+                is_daemon = _TASK_DAEMON in command
+                if is_daemon and parent and _TASK_DAEMON in parent.cmdline():
+                    process.kill()
+                    killed.append(pid)
+        return killed
 
     def suspend(self) -> None:
         """Stop every process where it is, as a machine that sleeps does."""

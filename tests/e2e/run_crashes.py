@@ -47,6 +47,8 @@ def main() -> None:
     keyed = "each instrument in a partition of its own, or in all of a Kafka topic"
     switch = argparse.BooleanOptionalAction
     parser.add_argument("--keyed", action=switch, default=True, help=keyed)
+    cancels = "trades are taken back, windows with such ones by the driver"
+    parser.add_argument("--cancels", action=switch, default=True, help=cancels)
     backlog = "while a backlog in Redis is worked off, instead of live"
     parser.add_argument("--backlog", action="store_true", help=backlog)
     arguments = parser.parse_args()
@@ -133,7 +135,7 @@ def create(arguments: argparse.Namespace, folder: Path) -> Iterator[Rig]:
     """Yield what is around the job, with a broker of its own if there has to be one."""
     if arguments.trade_log == "redis":
         with create_rig(folder / "rig", WINDOW_MS, is_watched=False) as rig:
-            rig.is_taking_back = True
+            rig.is_taking_back = arguments.cancels
             yield rig
         return
     with (
@@ -146,7 +148,7 @@ def create(arguments: argparse.Namespace, folder: Path) -> Iterator[Rig]:
             is_keyed=arguments.keyed,
         ) as rig,
     ):
-        rig.is_taking_back = True
+        rig.is_taking_back = arguments.cancels
         yield rig
 
 

@@ -9,8 +9,9 @@ from random import Random
 
 import pytest
 
+from tests.conftest import eventually
 from tests.e2e.crash import Crash, Crasher
-from tests.e2e.rig import create_rig
+from tests.e2e.rig import KEYS, create_rig
 
 pytestmark = [
     pytest.mark.e2e,
@@ -18,6 +19,9 @@ pytestmark = [
     pytest.mark.redis,
     pytest.mark.timeout(400),
 ]
+
+
+STAGES = KEYS.stages("throttle")
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +48,36 @@ def test_a_job_killed_again_in_its_start_misses_and_doubles_nothing(
 ) -> None:
     """Exactly once, never lost: killed after a publish, then before any other work."""
     check(crasher.crash_once("after_publish", Random(0), is_killed_again=True))
+
+
+@pytest.mark.parametrize("is_taking_back", [False, True])
+@pytest.mark.parametrize("point", ["before_publish", "after_publish"])
+def test_a_worker_killed_as_it_publishes_misses_and_doubles_nothing(
+    crasher: Crasher, point: str, is_taking_back: bool
+) -> None:
+    """Its task is run again, and finds its window published, or publishes it.
+
+    Windows whose trades are taken back are the driver's.
+    """
+    crasher.rig.is_taking_back = is_taking_back
+    crasher.renew()
+    check(crasher.crash_once(f"worker_{point}", Random(1)))
+
+
+@pytest.mark.parametrize("point", ["during_publish", "after_publish"])
+def test_a_job_killed_as_its_task_publishes_misses_and_doubles_nothing(
+    crasher: Crasher, point: str
+) -> None:
+    """The next job goes on from what it finds, and its tasks publish, too."""
+    crasher.rig.is_taking_back = False
+    crasher.renew()
+    check(crasher.crash_once(point, Random(1)))
+    eventually(lambda: is_by_task(crasher.rig.client.hgetall(STAGES)), 30)
+
+
+def is_by_task(stages: dict[bytes, bytes]) -> bool:
+    """Tell whether a batch was published without being handed to the driver."""
+    return b"publish_ms" in stages and b"collect_ms" not in stages
 
 
 def check(crash: Crash) -> None:

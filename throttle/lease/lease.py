@@ -237,6 +237,12 @@ def owner_of(lease: bytes) -> str:
     return lease.decode().partition(" ")[2]
 
 
+def term_of(lease: bytes | None, owner: str) -> int:
+    """Return the term of a stored lease, 0 if it is not the owner's."""
+    term, _, holder = (lease or b"").decode().partition(" ")
+    return int(term) if holder == owner else 0
+
+
 def lua_source(name: str) -> str:
     """Return the text of a script of this room."""
     return files("throttle.lease").joinpath(name).read_text("utf-8")

@@ -1,20 +1,20 @@
 """One atomic publish of a batch: its windows, its refused trades and its books."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from itertools import chain
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 import redis
-import structlog
 
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.known_instruments import MARKET, SECTOR
 from ingest.redis_keys import Keys
 from ingest.series import instrument_of
 from ingest.tradelog.contract import LogKind
+from throttle.contract.cut import Cut
 from throttle.contract.dead_letter import letter_id
 from throttle.contract.group import Group
 from throttle.contract.ledger import (
@@ -31,13 +31,14 @@ from throttle.contract.snapshot import Row
 from throttle.lease.lease import Fenced
 from throttle.publish.shown_days import BatchDays, ShownDays
 from throttle.publish.shown_versions import NoNews, ShownVersions
-from throttle.settings import ThrottleSettings
 from throttle.standing.restated import NOTHING_RESTATED, Restated
-from throttle.standing.taken_from_batch import TakingBack
 from throttle.window.batch import Batch, PartitionCount, with_sums_of_rows
 from throttle.window.group_rows import BatchGroups, Place
 
-log = structlog.get_logger()
+if TYPE_CHECKING:
+    # A task of Spark publishes, too: it should not load what checks settings, or logs.
+    from throttle.settings import ThrottleSettings
+    from throttle.standing.taken_from_batch import TakingBack
 
 _NO_GROUPS = BatchGroups((), ())
 
@@ -98,7 +99,7 @@ class PublishOptions:
     calendars: SessionCalendars = EVERYWHERE
 
     @classmethod
-    def of(cls, settings: ThrottleSettings) -> "PublishOptions":
+    def of(cls, settings: "ThrottleSettings") -> "PublishOptions":
         """Return what the job's settings say."""
         return cls(
             settings.job,
@@ -118,7 +119,7 @@ class Publisher:
         keys: Keys,
         options: PublishOptions,
         term: int,
-        standing: TakingBack | None = None,
+        standing: "TakingBack | None" = None,
     ) -> None:
         """``standing`` finds what batches take back; without it they take nothing."""
         self._standing = standing
@@ -128,12 +129,29 @@ class Publisher:
         self._term = term
         self._shown = ShownVersions(client, keys.last)
         self._days = ShownDays(client, keys.days_so_far, options.calendars)
+        self._known_at: Cut | None = None
         # Places of markets are sent only if somebody listens to a market's channel.
         self._has_listeners = False
         # Which days go on is compared only if other jobs change them, too.
         self._has_others = False
         script = files("throttle.publish").joinpath("publisher.lua").read_text("utf-8")
         self._publish = client.register_script(script)
+
+    def prepare(self, start: Cut, isins: Set[str]) -> None:
+        """Ask what Redis shows of instruments, for the batch that begins at a cut.
+
+        Left out, ``publish`` asks. Raises redis.RedisError.
+        """
+        self._go_on_from(start)
+        self._shown.ask_for(isins)
+        self._days.ask_for(isins)
+
+    def _go_on_from(self, start: Cut) -> None:
+        # Days are those of one cut. If a batch begins elsewhere, another process of
+        # the job has published since. Of versions the script says what is old.
+        if start != self._known_at:
+            self._days.forget()
+            self._known_at = start
 
     def publish(self, batch: Batch, batch_id: int) -> PublishOutcome:
         """Store windows, dead letters and books in one atomic step.
@@ -152,6 +170,7 @@ class Publisher:
             *(names.batches(job), names.groups, names.days_so_far),
             *(f"{names.dead(job)}:{p}" for p in batch.end.partitions),
         ]
+        self._go_on_from(batch.start)
         no_news = self._shown.no_news(batch, restated)
         days = self._days.after(batch, taken)
         if taken is not None:
@@ -194,6 +213,7 @@ class Publisher:
         self._has_listeners, self._has_others = listeners > 0, jobs > 1
         self._shown.learn()
         self._days.learn(days)
+        self._known_at = batch.end
         ledger = Ledger.decode(job, dict(zip(stored[::2], stored[1::2], strict=True)))
         off_by = 0 if ledger is None else ledger.off_by
         where = epoch.decode(), offset, windows

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +14,12 @@ from throttle.contract.session_calendar import SessionCalendars
 from throttle.publish import day_columns
 from throttle.publish.day_rows import DayBegins, days_after
 from throttle.publish.shown_versions import stored_values
-from throttle.standing.taken_from_batch import TakenFromBatch
 from throttle.window.batch import Batch
 from throttle.window.group_rows import Place
+
+if TYPE_CHECKING:
+    # A task of Spark publishes, too: it should not load what logs.
+    from throttle.standing.taken_from_batch import TakenFromBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +99,14 @@ class ShownDays:
         self._in_columns: set[str] = set()
         self._others: dict[str, DaySoFar | None] = {}
 
-    def after(self, batch: Batch, taken: TakenFromBatch | None = None) -> BatchDays:
+    def after(self, batch: Batch, taken: "TakenFromBatch | None" = None) -> BatchDays:
         """Return the days once the batch is published. Raises redis.RedisError.
 
         ``taken`` says what the batch takes back; then it raises what reading the log
         raises, too.
         """
         isins = {isin for window in batch.windows for isin in window.rows}
-        self._ask_for(isins)
+        self.ask_for(isins)
         end_ms = batch.end.end_ms
         traded = batch.traded.by_instrument()
         going_on = day_columns.after(self._columns, traded, self._begins, end_ms)
@@ -161,7 +165,8 @@ class ShownDays:
         for isin in days.keys() - set(in_columns):
             self._others[isin] = days[isin]
 
-    def _ask_for(self, isins: Set[str]) -> None:
+    def ask_for(self, isins: Set[str]) -> None:
+        """Have the days of instruments known. Raises redis.RedisError."""
         unknown, stored = isins - self._in_columns - self._others.keys(), {}
         for isin, value in stored_values(self._client, self._key, unknown):
             if value is None:

@@ -1,6 +1,6 @@
 """Which rows of a batch Redis is going to find stale, as far as one job can know."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NamedTuple, cast
 
 import redis
@@ -73,7 +73,7 @@ class ShownVersions:
 
         ``restated`` are instruments whose row in the last window may step back.
         """
-        self._ask_for(batch)
+        self.ask_for({isin for window in batch.windows for isin in window.rows})
         shown, newest = self._newest, dict[str, bytes]()
         stale: list[Place] = []
         unshown: list[Place] = []
@@ -97,8 +97,8 @@ class ShownVersions:
         """Take in that the batch that ``stale`` looked at was published."""
         self._newest |= self._in_batch
 
-    def _ask_for(self, batch: Batch) -> None:
-        isins = {isin for window in batch.windows for isin in window.rows}
+    def ask_for(self, isins: Set[str]) -> None:
+        """Have instruments known. Raises redis.RedisError."""
         unknown = isins - self._newest.keys()
         for isin, value in stored_values(self._client, self._last, unknown):
             self._newest[isin] = (value or b"")[:VERSION_CHARS]

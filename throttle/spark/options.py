@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import orjson
 from pyspark.sql.datasource import InputPartition
 
+from ingest.instrument_table.open_instrument_store import instruments_topic
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import Head, LogInfo
 from throttle.contract import cut
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What the source needs to know, as it travels through Spark's string options."""
+    """What the source needs to know, as it travels through Spark's string options.
+
+    With a ``window_log`` the task that reads a window alone publishes it, as
+    ``PublishOptions`` say, joined with the table in the topic ``instruments``, or in
+    Redis.
+    """
 
     redis_url: str
     namespace: str
@@ -48,6 +54,9 @@ class SourceOptions:
     series: str = ""
     sessions: str = ""
     schema_registry_url: str = ""
+    window_log: int = 0
+    calendars: tuple[str, str, str] = ("", "", "")
+    instruments: KafkaTopic | None = None
 
     def parts(
         self, partitions: tuple[int, ...], is_live: bool
@@ -64,9 +73,11 @@ class SourceOptions:
     def from_spark(cls, options: Mapping[str, str]) -> "SourceOptions":
         """Decode what ``to_spark`` wrote."""
         values = orjson.loads(options["source"])
-        if values["kafka"] is not None:
-            values["kafka"] = KafkaTopic.from_json(values["kafka"])
-        return cls(**{**values, "only": tuple(values["only"])})
+        for name in ("kafka", "instruments"):
+            if values[name] is not None:
+                values[name] = KafkaTopic.from_json(values[name])
+        lists = {name: tuple(values[name]) for name in ("only", "calendars")}
+        return cls(**{**values, **lists})
 
 
 def log_options(
@@ -111,6 +122,18 @@ def source_options(
     )
 
 
+def publishing_options(
+    settings: "ThrottleSettings", info: LogInfo, owner: str = ""
+) -> SourceOptions:
+    """Return the options of a source whose tasks publish the windows they have."""
+    return replace(
+        source_options(settings, info, owner),
+        window_log=settings.window_log,
+        calendars=settings.calendars(),
+        instruments=instruments_topic(settings),
+    )
+
+
 def made_up_windows(
     options: SourceOptions, live: int, backlog: int = 0
 ) -> SourceOptions:
@@ -133,8 +156,12 @@ def made_up_windows(
 
 @dataclass(frozen=True)
 class BatchRange(InputPartition):
-    """What one task reads: some partitions of the log, from a cut to a boundary."""
+    """What one task reads: some partitions of the log, from a cut to a boundary.
+
+    ``is_window`` says that it is one window, all of it.
+    """
 
     start: Cut
     end_ms: int
     partitions: tuple[int, ...]
+    is_window: bool = False

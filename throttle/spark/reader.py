@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 import pyarrow as pa
 import redis
+from pyspark import TaskContext
 
 from ingest.redis_keys import Keys
 from ingest.tradelog.contract import NO_SERVER, LogReader
@@ -38,6 +39,10 @@ from throttle.window.bounded_rows import bound_letters
 from throttle.window.combine import combine
 from throttle.window.control_rows import abandoned_row, cut_row, read_row
 from throttle.window.open_batch import BatchPlan, next_step_ms, plan_after
+from throttle.window.row_schema import ARROW_SCHEMA
+
+if TYPE_CHECKING:
+    from throttle.spark.task_publish import Rehearsal, TaskPublisher
 
 # A standby asks this often whether it may begin.
 _ASK_AGAIN_S = 0.05
@@ -136,8 +141,10 @@ def read_batches(
     Columns are those of ``row_schema.ARROW_SCHEMA``. An open window is read in steps;
     the cut is made once the boundary has passed. It names the server that was read; if
     another one answers by then, both. ``pause`` is called with the seconds to wait.
+    Of a window that the task has published there is one row, which says so.
     """
     log, rows, reached = open_log_reader(options), _Rows(options, part), part.start
+    publisher = _publisher_of(options, part)
     server = ask_patiently(log.server_id)
     while True:
         tail = ask_patiently(partial(log.tail, part.end_ms, part.partitions))
@@ -152,11 +159,37 @@ def read_batches(
         if is_over:
             break
         rows.combine()
+        if publisher is not None:
+            publisher.prepare(part, rows.read_so_far())
         if not _wait_for_step(log, options, part.end_ms, pause):
             yield from abandoned_row(part.end_ms).to_batches()
             return
     servers = {server, ask_patiently(log.server_id)} - {NO_SERVER}
-    yield from rows.rest(reached, servers)
+    rest = rows.rest(reached, servers)
+    if publisher is not None and not rows.are_handed_on:
+        rest = publisher.publish(rest, _batch_id())
+    yield from rest.combine_chunks().to_batches()
+
+
+def _publisher_of(
+    options: SourceOptions, part: BatchRange
+) -> "TaskPublisher | Rehearsal | None":
+    """Return what publishes a task's window, None if it is for the driver."""
+    if not (part.is_window and options.window_log):
+        return None
+    # Who plans batches does not need it.
+    from throttle.spark.task_publish import task_publisher
+
+    publisher = task_publisher(options)
+    publisher.begin(part)
+    return publisher
+
+
+def _batch_id() -> int:
+    """Return Spark's number of the batch that this task is of, 0 outside of Spark."""
+    context = TaskContext.get()
+    number = context and context.getLocalProperty("streaming.sql.batchId")
+    return int(number or 0)
 
 
 def _left_ms(log: LogReader, end_ms: int) -> int:
@@ -178,14 +211,17 @@ def _wait_for_step(
         step_at_ms = next_step_ms(left_ms)
     while left_ms > step_at_ms:
         pause(min(left_ms - step_at_ms, LONGEST_WAIT_S * 1000) / 1000)
+        if os.getppid() != parent:
+            raise SparkEnded("Spark has ended")
+        if step_at_ms == 0 and left_ms <= LONGEST_WAIT_S * 1000:
+            # It is over, as the log's end will say, and clients wait.
+            return True
+        left_ms = _left_ms(log, end_ms)
         # A job that ends, or was taken over from, gives its batch up: in the middle of
         # one Spark cannot be stopped without a noise.
         with suppress(*AWAY):
             if not _ask_standing(client_of(options), options).may_publish:
                 return False
-        if os.getppid() != parent:
-            raise SparkEnded("Spark has ended")
-        left_ms = _left_ms(log, end_ms)
     return True
 
 
@@ -198,6 +234,7 @@ class _Rows:
         self._pieces = CheckedPieces(options, part.start.end_ms, part.end_ms)
         self._letters = Counter[int]()
         self._tables: list[pa.Table] = []
+        self.are_handed_on = False
 
     def read(
         self, log: LogReader, start: Cut, end: Cut, is_backlog: bool
@@ -207,15 +244,21 @@ class _Rows:
         for rows in self._pieces.read(chunks, is_backlog):
             self._tables.append(bound_letters(rows, self._letters))
             if sum(map(len, self._tables)) >= _BATCH_ROWS:
-                yield from self._take()
+                self.are_handed_on = True
+                combined, self._tables = self._combined(), []
+                yield from combined.combine_chunks().to_batches()
 
     def combine(self) -> None:
         """Keep of each instrument its latest trade: less to do after the boundary."""
         if len(self._tables) > 1:
             self._tables = [self._combined()]
 
-    def rest(self, end: Cut, servers: Collection[str]) -> Iterator[pa.RecordBatch]:
-        """Yield what was not yielded yet, what was read and where, and the cut."""
+    def read_so_far(self) -> pa.Table:
+        """Return what is combined; the window is open."""
+        return self._tables[0] if self._tables else ARROW_SCHEMA.empty_table()
+
+    def rest(self, end: Cut, servers: Collection[str]) -> pa.Table:
+        """Return what was not yielded yet, what was read and where, and the cut."""
         read = self._pieces
         self._tables += [
             read_row(
@@ -226,11 +269,7 @@ class _Rows:
         ]
         now_ms = time.time_ns() // 1_000_000
         self._tables.append(cut_row(self._part.start, end, now_ms, servers))
-        yield from self._take()
-
-    def _take(self) -> Iterator[pa.RecordBatch]:
-        combined, self._tables = self._combined(), []
-        yield from combined.combine_chunks().to_batches()
+        return self._combined()
 
     def _combined(self) -> pa.Table:
         tables = pa.concat_tables(self._tables)

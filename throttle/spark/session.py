@@ -19,7 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from throttle.settings import SparkSettings
+from throttle.settings import SparkSettings, ThrottleSettings
 from throttle.spark import class_archive
 from throttle.spark.java import Java
 from throttle.spark.source import TradeLogSource
@@ -74,6 +74,10 @@ _ONE_MACHINE = {
     # Not on a cluster, whose machines get our code with their first task.
     "spark.python.daemon.module": "throttle.spark.task_daemon",
 }
+
+# A live window is one task. Two idle workers would take turns with it, and each know
+# half as much of what is shown.
+_ONE_WORKER = {"spark.python.factory.idleWorkerMaxPoolSize": "1"}
 
 _CLUSTER = {
     # An executor whose machine is gone without a word is given up after 10 to 13 s, by
@@ -208,9 +212,11 @@ def spark_options(
     ``submitted`` is what ``spark-submit`` was told, if at all; its master counts.
     """
     master = submitted.get("spark.master", settings.spark_master or _THIS_PROCESS)
+    is_throttle = isinstance(settings, ThrottleSettings)
     own = {
         **_EVERYWHERE,
         **(_ONE_MACHINE if is_local(master) else _CLUSTER),
+        **(_ONE_WORKER if is_throttle and is_local(master) else {}),
         **(_YARN if master == "yarn" else {}),
         "spark.driver.memory": f"{settings.spark_memory_mb}m",
         # Not where the cluster's file system would be the default one.

@@ -13,6 +13,7 @@ from ingest.instrument_table.known_instruments import Instruments
 from throttle.contract.cut import Cut
 from throttle.publish.publisher import PublishOutcome, StreamLost
 from throttle.spark.idle_collector import IdleCollector
+from throttle.spark.published_batch import PublishedBatch
 from throttle.telemetry.batch_report import BatchReport
 from throttle.window.batch import Abandoned, Batch, assemble
 from throttle.window.conflate import create_conflate
@@ -88,6 +89,8 @@ def nodes_named(plan: Any, name: str) -> Iterator[Any]:
 class BatchSink:
     """A ``StreamSink`` (``query.py``); publishing is passed in.
 
+    What the task of a window has published is reported only.
+
     ``begins_live`` says whether to expect live windows, one per batch, as long as
     nothing was published, ``max_windows`` how many a batch has at most. ``report_to``
     is called after every publish. The batch is joined with the instrument table that
@@ -158,11 +161,17 @@ class BatchSink:
         planned = time.time()
         table = conflated.toArrow()
         collected = time.time()
-        with no_collection():
-            batch = assemble(table, self._window_ms, instruments)
-        assembled = time.time()
-        published = self._publish(batch, batch_id)
-        ended = time.time()
+        by_task = PublishedBatch.of_rows(table)
+        published: PublishOutcome | None
+        if by_task is not None:
+            batch, published = by_task.batch, by_task.outcome
+            assembled, ended = by_task.assembled_s, by_task.published_s
+        else:
+            with no_collection():
+                batch = assemble(table, self._window_ms, instruments)
+            assembled = time.time()
+            published = self._publish(batch, batch_id)
+            ended = time.time()
         if joined is not None:
             release_broadcasts(conflated)
         if published is None:
@@ -178,10 +187,11 @@ class BatchSink:
                 # A live window is planned while it is open: nobody waits for that.
                 "plan": planned - began,
                 "read": read - max(planned, boundary),
-                "collect": collected - read,
-                "assemble": assembled - collected,
+                "assemble": assembled - (read if by_task else collected),
                 "publish": ended - assembled,
             }
+            if by_task is None:
+                stages_s["collect"] = collected - read
             self._report_to(BatchReport(batch_id, batch, published, ended, stages_s))
         if published.windows == 1:
             # The next one has just opened.

@@ -77,7 +77,8 @@ class TradeLogReader(DataSourceStreamReader):
         plan, options = BatchPlan.from_offset(end), self._options
         is_live = plan.end_ms - plan.start.end_ms <= options.window_ms
         parts = options.parts(plan.partitions, is_live)
-        return [BatchRange(plan.start, plan.end_ms, part) for part in parts]
+        is_window = is_live and len(parts) == 1
+        return [BatchRange(plan.start, plan.end_ms, part, is_window) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows up to a boundary, combined, with what was read and the cut."""

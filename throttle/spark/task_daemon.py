@@ -14,7 +14,8 @@ import pyspark.worker  # noqa: F401
 from pyspark import daemon
 
 import throttle.spark.reader
-import throttle.spark.source  # noqa: F401
+import throttle.spark.source
+import throttle.spark.task_publish  # noqa: F401
 from throttle.spark.worker_daemon import quiet_workers
 
 

@@ -64,10 +64,9 @@ from throttle.spark.task_log import entry_rules
 from throttle.standing.taken_from_batch import TakingBack
 from throttle.window.batch import Batch, assemble
 from throttle.window.combine import combine
-from throttle.window.conflate import LATEST
+from throttle.window.conflated_rows import as_conflated
 from throttle.window.instrument_columns import NO_INSTRUMENTS, InstrumentColumns
 from throttle.window.open_batch import plan_after
-from throttle.window.row_schema import FIRST, FOLDED
 from tickthrottle_client.log_v1 import FIELD, stream_key
 from tickthrottle_client.redis_primary import connect
 from tickthrottle_client.taking_back_v1 import CANCELS
@@ -457,29 +456,10 @@ def next_batch(
         tables += [pa.Table.from_batches([rows]) for rows in reader.read(part)]
         reach("during_read")
     combined = combine(pa.concat_tables(tables), window_ms)
-    conflated = _as_conflated(combined, window_ms)
+    conflated = as_conflated(combined, window_ms)
     if instruments.version:
         conflated = instruments.join(conflated)
     return assemble(conflated, window_ms, instruments)
-
-
-def _as_conflated(combined: pa.Table, window_ms: int) -> pa.Table:
-    """Give combined rows the columns that Spark's result has once it is flattened."""
-    width_us = window_ms * 1000
-    ends = [
-        (us // width_us + 1) * width_us
-        for us in combined["append_time"].cast(pa.int64()).to_pylist()
-    ]
-    return pa.table(
-        {
-            "window.end": pa.array(ends, pa.timestamp("us", tz="UTC")),
-            "key": combined["key"],
-            "partition": combined["partition"],
-            **{f"latest.{name}": combined[name] for name in LATEST},
-            **{f"first.{name}": combined[name] for name in FIRST},
-            **{name: combined[name] for name in FOLDED},
-        }
-    )
 
 
 def _exact(body: bytes) -> dict[str, Any]:

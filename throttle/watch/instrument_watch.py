@@ -2,17 +2,16 @@
 
 import threading
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import redis
-import structlog
 
 from ingest.instrument_table.instrument_store import InstrumentStore, TableAway
 from ingest.instrument_table.known_instruments import Instruments
 from ingest.instrument_table.table_loader import read_on
 from ingest.process.outage_reasons import OutageReasons
-from ingest.process.redis_fault import in_words
 from ingest.tradelog.contract import LogUnusable
+from tickthrottle_client.redis_faults import in_words
 
 LOOK_S = 0.5
 """How often the table is looked at."""
@@ -25,18 +24,26 @@ FIRST_PATIENCE_S = 10.0
 
 _AWAY = (TableAway, LogUnusable, redis.RedisError, OSError)
 
-log = structlog.get_logger()
-
 
 class InstrumentWatch:
     """Knows the instrument table. A context manager: it reads in a thread of its own.
 
     While the table's server is away, or takes its time, the table that is known goes
-    on.
+    on. ``is_known`` says that it was read once.
     """
 
-    def __init__(self, open_store: Callable[[], InstrumentStore]) -> None:
+    def __init__(
+        self, open_store: Callable[[], InstrumentStore], *, is_quiet: bool = False
+    ) -> None:
+        """One that ``is_quiet`` writes no log."""
         self._open_store = open_store
+        self._log: Any = None
+        if not is_quiet:
+            # Loaded where it is needed only: a task of Spark says nothing.
+            import structlog
+
+            self._log = structlog.get_logger()
+        self.is_known = False
         self._instruments = Instruments()
         self._is_away = False
         self._reasons = OutageReasons()
@@ -101,14 +108,18 @@ class InstrumentWatch:
 
     def _failed(self, error: Exception) -> None:
         self._is_away = True
-        if self._reasons.is_news(in_words(error)):
+        is_news = self._reasons.is_news(in_words(error))
+        if is_news and (log := self._log):
             log.warning("the instrument table is away", error=in_words(error))
 
     def _answer_came(self, later: Instruments, refused: int) -> None:
-        if self._is_away:
-            log.info("the instrument table is back", instruments=len(later))
-            self._is_away = False
+        was_away, self._is_away, self.is_known = self._is_away, False, True
+        if was_away:
             self._reasons.end()
+        if not (log := self._log):
+            return
+        if was_away:
+            log.info("the instrument table is back", instruments=len(later))
         if refused:
             log.warning(
                 "changes of the instrument table are no instruments", changes=refused

@@ -158,12 +158,16 @@ def with_sums_of_rows(
 
 
 def assemble(
-    conflated: pa.Table, window_ms: int, instruments: InstrumentColumns = NO_INSTRUMENTS
+    conflated: pa.Table,
+    window_ms: int,
+    instruments: InstrumentColumns = NO_INSTRUMENTS,
+    known_bodies: Mapping[bytes, bytes] | None = None,
 ) -> Batch:
     """Turn a conflated batch into its windows, oldest first.
 
     It needs the columns that ``conflate.py`` returns, and ``place`` if it was joined
-    with ``instruments``, a table above version 0. Raises Abandoned if a task gave it
+    with ``instruments``, a table above version 0. ``known_bodies`` are of some payloads
+    (``vector_check.row_bodies``). Raises Abandoned if a task gave it
     up, and ValueError if the cuts of its tasks do not fit together.
     """
     table = conflated.flatten()
@@ -180,7 +184,7 @@ def assemble(
     letters, odd = _account_others(others, counts)
     trades, not_last = with_ends(trades), with_ends(not_last)
     every = pa.concat_tables([trades, not_last]) if len(not_last) else trades
-    bodies = row_bodies(trades["latest.payload"])
+    bodies = row_bodies(trades["latest.payload"], known_bodies)
     to_fold = odd, not_last if len(not_last) else None
     sums = folded_sums(every, (END, "key"), *to_fold)
     are_newest = _add_trades(trades, bodies, windows, counts, sums)

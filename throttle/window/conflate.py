@@ -12,14 +12,8 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from throttle.contract.trade_order import ORDER
+from throttle.window.conflated_rows import LATEST
 from throttle.window.row_schema import FIRST, FOLDED
-
-LATEST = (*ORDER, "payload", "reason", "error")
-"""What is kept of an instrument's latest trade: the columns that decide, then more.
-
-A position is unique in its partition, so what follows it never decides.
-"""
 
 _FOLDS = {"sum": F.sum, "max": F.max, "min": F.min}
 

@@ -1,4 +1,4 @@
-"""Rows that a task says of itself: its cuts, what it read, that it gave up. Pure.
+"""Rows that a task says of itself: its cuts, what it read, gave up, published. Pure.
 
 What they say is their payload, JSON, and ``trades``, the entries that were read. Of
 other columns only key, partition, and the window that ``append_time`` is in, count.
@@ -16,6 +16,7 @@ from throttle.window.row_schema import (
     ABANDONED_KEY,
     ARROW_SCHEMA,
     CUT_KEY,
+    PUBLISHED_KEY,
     READ_KEY,
 )
 
@@ -41,6 +42,11 @@ def cut_row(
 def abandoned_row(end_ms: int) -> pa.Table:
     """Return the row (``ARROW_SCHEMA``) that says that a task has given up."""
     return _marker(ABANDONED_KEY, 0, end_ms, b"")
+
+
+def published_row(partition: int, end_ms: int, published: bytes) -> pa.Table:
+    """Return the row (``ARROW_SCHEMA``) of a window that its task has published."""
+    return _marker(PUBLISHED_KEY, partition, end_ms, published)
 
 
 def read_row(

@@ -1,4 +1,4 @@
-"""The columns that a batch travels in: one schema, nine kinds of rows. Pure.
+"""The columns that a batch travels in: one schema, ten kinds of rows. Pure.
 
 Kinds are told apart by ``key``: a trade (key = its ISIN), a refused trade (key = ``!``
 and its position, ``reason`` set, ``seq`` = its bytes; or key = ``!`` and the reason,
@@ -8,7 +8,7 @@ fit into columns (key = ``SUM_PREFIX`` and its position and ISIN, ``trade_sums.p
 a trade that does not count for the last price (key = ``NOT_LAST_PREFIX`` and its ISIN),
 an entry that takes a trade back (key = ``CANCEL_PREFIX`` and its ISIN, reason =
 ``CANCELLED``; a trade that corrects another one has such a row beside its own, without
-trades), and three that a task says of itself (``control_rows.py``). ``trades`` says for
+trades), and four that a task says of itself (``control_rows.py``). ``trades`` says for
 how many trades a row stands, ``trade_sums.FOLDS`` what they come to, ``FIRST`` which of
 them is the first one. All go through one aggregation: nothing is counted in a second.
 """
@@ -23,6 +23,7 @@ from throttle.window import trade_sums
 CUT_KEY = "!cut"
 READ_KEY = "!read"
 ABANDONED_KEY = "!abandoned"
+PUBLISHED_KEY = "!published"
 REFUSED_PREFIX = "!"
 SKIPPED_PREFIX = "!skipped:"
 SUM_PREFIX = "!sum:"

@@ -2,7 +2,8 @@
  *
  * One server, which may be emptied, or come back from an older save as another process; the
  * trade log is in it, too. Two jobs of one name: a lease may run out at any time, a
- * message may arrive late, without an answer, again, or after its sender has died. One
+ * message may arrive late, without an answer, again, or after its sender has died. A job's
+ * driver and its tasks are one sender: they send the same message, under one term. One
  * client that resumes. Spin goes through every order of these steps.
  *
  * CHECKED

@@ -7,7 +7,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from throttle.settings import ThrottleSettings
+from throttle.settings import AnalyticsSettings, ThrottleSettings
 from throttle.spark import task_daemon
 from throttle.spark.java import Java
 from throttle.spark.session import (
@@ -40,6 +40,13 @@ def test_nothing_listens_but_on_loopback(spark: SparkSession) -> None:
     assert settings.get("spark.ui.enabled") == "false"
     own = spark_options(ThrottleSettings(), SCRATCH, {})
     assert own["spark.master"] == "local[2,2]"
+
+
+def test_one_idle_worker_knows_all_that_is_shown() -> None:
+    """Two would take turns. The queries of analytics have tasks at the same time."""
+    name, options = "spark.python.factory.idleWorkerMaxPoolSize", (SCRATCH, {})
+    assert spark_options(ThrottleSettings(), *options)[name] == "1"
+    assert name not in spark_options(AnalyticsSettings(), *options)
 
 
 @pytest.mark.parametrize("master", ["local", "local[8,2]"])

@@ -1,6 +1,7 @@
 """Trades checked column by column: the same answers as one by one."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -304,3 +305,14 @@ def test_what_trades_count_for_is_found_in_any_part_of_a_column() -> None:
     counts = vector_check.counts_for(column[1:])
     assert counts is not None
     assert counts.last.to_pylist() == [True, False, True]
+
+
+def test_known_bodies_are_taken_as_they_are() -> None:
+    """Others are worked out, in the order of the payloads."""
+    first, second = GOOD.to_wire(), replace(GOOD, price="2").to_wire()
+    known = {first: b"known"}
+    assert vector_check.row_bodies(binary(first, second, first), known) == [
+        b"known",
+        *vector_check.row_bodies(binary(second)),
+        b"known",
+    ]

@@ -1,0 +1,33 @@
+"""Combined rows with the columns that Spark's result has once it is flattened. Pure."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from throttle.contract.trade_order import ORDER
+from throttle.window.row_schema import FIRST, FOLDED
+
+LATEST = (*ORDER, "payload", "reason", "error")
+"""What is kept of an instrument's latest trade: the columns that decide, then more.
+
+A position is unique in its partition, so what follows it never decides.
+"""
+
+
+def as_conflated(combined: pa.Table, window_ms: int) -> pa.Table:
+    """Return all rows of a batch, combined, as ``conflate.py`` returns them.
+
+    They have the columns of ``row_schema.ARROW_SCHEMA``.
+    """
+    width_us = pa.scalar(window_ms * 1000, pa.int64())
+    begun = pc.divide(combined["append_time"].cast(pa.int64()), width_us)
+    ends_us = pc.multiply(pc.add(begun, pa.scalar(1, pa.int64())), width_us)
+    return pa.table(
+        {
+            "window.end": ends_us.cast(pa.timestamp("us", tz="UTC")),
+            "key": combined["key"],
+            "partition": combined["partition"],
+            **{f"latest.{name}": combined[name] for name in LATEST},
+            **{f"first.{name}": combined[name] for name in FIRST},
+            **{name: combined[name] for name in FOLDED},
+        }
+    )
