@@ -11,6 +11,7 @@ import pyarrow as pa
 from archive.contract.logged_status import LoggedStatus
 from archive.contract.segment import Product
 from archive.parquet.tables import DECIMAL, US, BadWindow
+from ingest.trade import InvalidTrade, Trade
 
 STATUS_PRICES = ("expected_price", "expected_size", "lower", "upper")
 _TEXTS = ("venue", "reason")
@@ -41,6 +42,8 @@ STATUSES = pa.schema(
 it was logged, with the digits that came.
 """
 
+_YEAR_10000_US = 253_402_300_800_000_000
+
 STATUS_ORDER = [(name, "ascending") for name in ("isin", "epoch", "number")]
 
 
@@ -66,17 +69,30 @@ def build_statuses(entries: Sequence[LoggedStatus]) -> StoredStatuses:
     return StoredStatuses(pa.concat_tables(lines).sort_by(STATUS_ORDER))
 
 
+def _trade_of(payload: bytes) -> Trade | None:
+    """Return the newest trade before a status; whoever feeds may append anything."""
+    try:
+        return Trade.from_wire(payload)
+    except InvalidTrade:
+        return None
+
+
+def _moment(time_us: int | None) -> int | None:
+    """Return a moment that every database can hold; ``json`` has it whatever it is."""
+    return time_us if time_us is not None and 0 <= time_us < _YEAR_10000_US else None
+
+
 def _line_of(entry: LoggedStatus) -> dict[str, Any]:
     said = json.loads(entry.body, parse_float=Decimal)
-    trade = json.loads(entry.trade, parse_float=Decimal) if entry.trade else {}
+    trade = _trade_of(entry.trade)
     prices = {name: said.get(name) for name in STATUS_PRICES}
-    prices["last_price"] = trade.get("price")
+    prices["last_price"] = None if trade is None else trade.price
     return {
-        **{name: said.get(name) for name in ("isin", "status", "time", "until")},
-        **{name: said.get(name) for name in _TEXTS},
+        **{name: said.get(name) for name in ("isin", "status", "time", *_TEXTS)},
         **{n: None if price is None else Decimal(price) for n, price in prices.items()},
-        "last_time": trade.get("time"),
-        "last_seq": trade.get("seq"),
+        "until": _moment(said.get("until")),
+        "last_time": None if trade is None else _moment(trade.time_us),
+        "last_seq": None if trade is None else trade.seq,
         "taken": entry.published_us,
         "epoch": entry.epoch,
         "number": entry.offset,

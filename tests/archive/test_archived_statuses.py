@@ -94,10 +94,17 @@ def test_a_status_is_stored_with_all_that_was_said(
     exchange = Exchange(client, 1)
     exchange.add(status="auction", expected_price="199400.10", expected_size="1200")
     exchange.add(isin=HYNIX, status="price_bands", lower="1", upper="2.5", venue="KRX")
-    newer = {"isin": HYNIX, "status": "quote_only", "time": TAKEN_US, "mood": "calm"}
+    newer = {
+        "isin": HYNIX,
+        "status": "quote_only",
+        "time": TAKEN_US,
+        "mood": "calm",
+        "until": 2**62,
+    }
     epoch = client.hget(KEYS.meta, "epoch")
     fields = {"taken": TAKEN_US, "epoch": epoch, "status": json.dumps(newer)}
-    client.xadd(KEYS.stream, {**fields, "last": ""}, "3-0")
+    # A payload that begins as a trade does, and is none.
+    client.xadd(KEYS.stream, {**fields, "last": f'{{"isin":"{HYNIX}",'}, "3-0")
     with archiving(settings_of(redis_url, tmp_path)):
         state = wait_until_stored(client, 3)
     assert (state.statuses, state.status_gaps, state.missing_statuses) == (3, 0, 0)
@@ -112,6 +119,7 @@ def test_a_status_is_stored_with_all_that_was_said(
     )
     assert (bands["last_price"], bands["until"], bands["reason"]) == (None, None, None)
     assert bands["taken"].timestamp() * 1e6 == TAKEN_US + 2_000_000
+    assert (unknown["until"], unknown["last_seq"]) == (None, None)
     assert (unknown["status"], json.loads(unknown["json"])) == ("quote_only", newer)
 
 
