@@ -194,7 +194,7 @@ class Kis(Adapter):
             if kind == operations and self._asked[channel]:
                 body = self._decrypt(body) if form == "1" else body
                 records = _share_out(body.split("^"), count_text, _OPERATION_FIELDS)
-                yield from self._operations(records, _BEHIND[channel], text)
+                yield from self._operations(records, channel, text)
                 return
         asked = self._asked.get(kind)
         if not asked:
@@ -216,14 +216,18 @@ class Kis(Adapter):
             yield InvalidTrade("not_decoded", "frame", text, rule)
 
     def _operations(
-        self, records: Sequence[Record], behind: str, text: str
+        self, records: Sequence[Record], channel: str, text: str
     ) -> Iterator[Piece]:
         """Yield when interruptions begin and end; no record says at what time."""
         if not records:
             rule = f"has no records of {_OPERATION_FIELDS} fields at least"
             raise InvalidTrade("not_decoded", "frame", text, rule)
+        behind = _BEHIND[channel]
         for record in records:
             symbol, extra = record[_CODE] + behind, dict[str, str]()
+            if record[_CODE] not in self._asked[channel]:
+                yield Skip("not_asked")
+                continue
             if "Y" in (record[_IN_VI], record[_IN_LATE_VI]):
                 self._interrupted.add(symbol)
                 status = VOLATILITY_INTERRUPTION

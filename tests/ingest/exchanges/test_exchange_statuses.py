@@ -193,8 +193,9 @@ def test_kis_says_when_an_interruption_begins_and_ends() -> None:
 
     begun = ExchangeStatus("005930", None, "volatility_interruption", "KRX", {})
     over = ExchangeStatus("005930", None, "trading", "KRX", {})
-    opening = "396300^N^(null)^^311^^^55^N^N"
+    opening = "005930^N^(null)^^311^^^55^N^N"
     assert told(opening) == [Skip("market_operation")]
+    assert told(operation("396300", in_vi="Y")) == [Skip("not_asked")]
     assert told(operation(in_vi="Y")) == [begun]
     assert told(operation("000660"), operation()) == [Skip("market_operation"), over]
     # With the venue behind, as newer frames have it.
