@@ -177,6 +177,19 @@ def _name(place: Place) -> str:
     return f"offset {offset} of epoch {epoch}"
 
 
+def unstored_statuses(log: Iterable[Place], coverage: Coverage) -> Iterable[str]:
+    """Name statuses of the log that are not stored, among those that are.
+
+    Later ones wait; earlier ones were taken before the archive began.
+    """
+    places = list(log)
+    stored_at = [n for n, place in enumerate(places) if coverage.has(*place)]
+    among = places[stored_at[0] : stored_at[-1]] if stored_at else []
+    for epoch, number in among:
+        if not coverage.has(epoch, number):
+            yield f"status {number} of epoch {epoch}: is not stored"
+
+
 def rows_of_log(windows: Iterable[WindowSnapshot]) -> dict[Place, WindowRows]:
     """Count the rows of published windows."""
     return {(s.epoch, s.offset): WindowRows(s.window, len(s.rows)) for s in windows}

@@ -27,6 +27,10 @@ class ArchiveMetrics:
                 "bar_gaps": "Gaps found between stored batches of bars.",
                 "missing_bar_batches": "Batches of bars the bar log had lost before "
                 "they were stored.",
+                "statuses": "Trading statuses stored.",
+                "status_gaps": "Gaps found between stored statuses.",
+                "missing_statuses": "Statuses the log had lost before they were "
+                "stored.",
                 "tidy_failures": "Merges and removals of old days that failed.",
             }.items()
         }

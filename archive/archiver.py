@@ -2,7 +2,8 @@
 
 Where it goes on is never noted down: it is what is stored. Windows are collected for
 a while, joined with the instrument table, and stored together, in the order in which
-they were published. Bars come from the bar log in the same way, if there is one.
+they were published. Bars come from the bar log in the same way, if there is one, and
+trading statuses from theirs.
 """
 
 import threading
@@ -23,10 +24,17 @@ from archive.contract.archive_state import (
     MOST_UNKNOWN,
     ArchiveState,
 )
-from archive.contract.logged import LoggedBars, LoggedWindow, runs_of, segment_of
+from archive.contract.logged import (
+    LoggedBars,
+    LoggedWindow,
+    runs_of,
+    segment_of,
+)
+from archive.contract.logged_status import LoggedStatus
 from archive.instrument_versions import InstrumentVersions
 from archive.log_copy import LogCopy
 from archive.parquet.bar_table import build_bars
+from archive.parquet.status_table import build_statuses
 from archive.parquet.tables import StoredTables, build_tables
 from archive.storing.answer_watch import watched
 from archive.storing.archive_sink import Sink
@@ -34,7 +42,7 @@ from archive.storing.spare_memory import give_back
 from archive.storing.tidier import Tidier
 from ingest.instrument_table.instrument_store import TableAway
 from ingest.process.service_manager import tell_ready
-from ingest.redis_keys import AnalyticsKeys, Keys, OtherKeys
+from ingest.redis_keys import AnalyticsKeys, Keys, OtherKeys, StatusKeys
 from throttle.lease.lease import Fenced, Keeper, LeaseHeld, NameLease
 from throttle.lease.retry import OutageLog, Stopped, pause, until_done
 from tickthrottle_client.log_v1 import LogAway
@@ -92,7 +100,10 @@ class Archiver:
             client, self._keys.windows, "windows", LoggedWindow.of_entry
         )
         self._bars = LogCopy(client, bar_log, "bars", LoggedBars.of_entry)
-        self._copies: Sequence[LogCopy[Any]] = self._windows, self._bars
+        self._statuses = LogCopy(
+            client, StatusKeys(namespace).stream, "statuses", LoggedStatus.of_entry
+        )
+        self._copies: Sequence[LogCopy[Any]] = ()
         self._joined_with: int | None = None
         self._due_s = 0.0
         self._term = 0
@@ -145,6 +156,8 @@ class Archiver:
     def _open(self) -> None:
         self._in_sink(self._sink.open)
         stored = self._in_sink(self._sink.stored)
+        copies = self._windows, self._bars, self._statuses
+        self._copies = [copy for copy in copies if copy.product in stored]
         is_whole = not self._in_sink(self._sink.damaged)
         gaps: list[ArchiveGap] = []
         for copy in self._copies:
@@ -183,13 +196,17 @@ class Archiver:
         }
 
     def _position(self) -> dict[str, Any]:
-        last, bars = self._windows.last, self._bars.last
+        last, bars, statuses = (
+            copy.last for copy in (self._windows, self._bars, self._statuses)
+        )
         return {
             "epoch": None if last is None else last.epoch,
             "offset": 0 if last is None else last.last,
             "window": 0 if last is None else last.last_ms,
             "bar_epoch": None if bars is None else bars.epoch,
             "bar_number": 0 if bars is None else bars.last,
+            "status_epoch": None if statuses is None else statuses.epoch,
+            "status_number": 0 if statuses is None else statuses.last,
         }
 
     def _work(self) -> None:
@@ -233,6 +250,8 @@ class Archiver:
             self._until_stored(partial(self._store_windows, windows))
         for bars in runs_of(self._bars.pending):
             self._until_stored(partial(self._store_bars, bars))
+        for statuses in runs_of(self._statuses.pending):
+            self._until_stored(partial(self._store_statuses, statuses))
         for copy in self._copies:
             copy.clear()
         give_back()
@@ -293,6 +312,22 @@ class Archiver:
             bars=state.bars + tables.bars.num_rows,
             bar_gaps=state.bar_gaps + len(gaps),
             missing_bar_batches=state.missing_bar_batches + missing_in(gaps),
+            **self._position(),
+        )
+
+    def _store_statuses(self, run: Sequence[LoggedStatus]) -> None:
+        segment = segment_of(run)
+        if self._statuses.has(segment):
+            return
+        tables = build_statuses(run)
+        self._in_sink(partial(self._sink.store, segment, tables))
+        gaps = self._tell_gaps(self._statuses.took(segment))
+        state = self._state
+        self._state = replace(
+            state,
+            statuses=state.statuses + len(run),
+            status_gaps=state.status_gaps + len(gaps),
+            missing_statuses=state.missing_statuses + missing_in(gaps),
             **self._position(),
         )
 

@@ -34,7 +34,7 @@ class LogCopy(Generic[L]):
         client: redis.Redis,
         key: str,
         product: Product,
-        decode: Callable[[Mapping[bytes, bytes]], L],
+        decode: Callable[[bytes, Mapping[bytes, bytes]], L],
     ) -> None:
         self._client = client
         self._key = key
@@ -67,7 +67,7 @@ class LogCopy(Generic[L]):
         while any(self._stored.ends()):
             entries: Any = self._client.xrevrange(self._key, end, "-", count=PIECE)
             for entry_id, fields in entries:
-                logged = self._decode(fields)
+                logged = self._decode(entry_id, fields)
                 if self._stored.has(logged.epoch, logged.offset):
                     self._anchor = entry_id, logged.epoch, logged.offset
                     return
@@ -141,7 +141,7 @@ class LogCopy(Generic[L]):
 
     def _take(self, entries: Any) -> Iterator[L]:
         for entry_id, fields in entries:
-            logged = self._decode(fields)
+            logged = self._decode(entry_id, fields)
             # Before it is handed on: whoever takes it has it.
             self._anchor = entry_id, logged.epoch, logged.offset
             if not self._seen.has(logged.epoch, logged.offset):
@@ -151,5 +151,5 @@ class LogCopy(Generic[L]):
         return self._client.xrange(self._key, start, "+", count=count)
 
     def _is_anchor(self, entry_id: bytes, fields: Mapping[bytes, bytes]) -> bool:
-        logged = self._decode(fields)
+        logged = self._decode(entry_id, fields)
         return (entry_id, logged.epoch, logged.offset) == self._anchor

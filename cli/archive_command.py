@@ -37,7 +37,7 @@ def archive(
     json: AsJson = False,
     settings: ArchiveSettings,
 ) -> None:
-    """Keep every published window and bar: in files, in PostgreSQL, or in topics.
+    """Keep every window, bar and trading status: in files, in PostgreSQL, or in topics.
 
     Each exactly once, rows joined with what the instrument table said at the moment.
     Killed at any time and started again, it goes on from what it finds stored.
@@ -60,6 +60,7 @@ def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
     windows: Counter[str] = Counter()
     pieces: Counter[str] = Counter()
     bars: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
     try:
         counts = open_counts(settings)
         # First: what is damaged is a gap from then on.
@@ -71,17 +72,28 @@ def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
             pieces[day_name] += 1
         for day, lines in counts.bar_lines().items():
             bars[day.isoformat()] = lines
-        gaps = [*counts.gaps("windows"), *counts.gaps("bars")]
+        if "statuses" in counts.keeps:
+            for segment in counts.segments("statuses"):
+                statuses[day_of(segment.first_ms).isoformat()] += segment.windows
+        gaps = [gap for product in counts.keeps for gap in counts.gaps(product)]
     except (OSError, LogError) as error:
         fail(f"archive: {error}")
-    names = sorted({*windows, *bars})
+    names = sorted({*windows, *bars, *statuses})
     if as_json:
-        days = [{"day": d, "windows": windows[d], "bars": bars[d]} for d in names]
+        days = [
+            {
+                "day": day,
+                "windows": windows[day],
+                "bars": bars[day],
+                "statuses": statuses[day],
+            }
+            for day in names
+        ]
         missing = [asdict(gap) for gap in gaps]
         print_json({"days": days, "gaps": missing, "damaged": damage})
         return
-    rows = [(day, windows[day], pieces[day], bars[day]) for day in names]
-    print_table(["day", "windows#", "segments#", "bars#"], rows)
+    rows = [(day, windows[day], pieces[day], bars[day], statuses[day]) for day in names]
+    print_table(["day", "windows#", "segments#", "bars#", "statuses#"], rows)
     for gap in gaps:
         typer.echo(gap.text)
     for words in damage:

@@ -351,7 +351,8 @@ export class TickClient {
     this.statuses = new Map(); // ISIN -> its current statuses, one of each venue and kind
     this._statusEpoch = null;
     this._statusOrders = new Map(); // which of a slot was told last
-    this._statusMissed = 0;
+    this._statusMissed = this._statusMissedBefore = 0;
+    this._statusNumber = 0; // the greatest that was told
     this.position = null; // everything up to it has arrived
     this.clockSkewMs = 0; // the server's clock, less this one
     this.windowMs = 2_000; // the length of a window
@@ -590,13 +591,15 @@ export class TickClient {
     this._drop(dropped);
   }
 
-  _takeStatuses({ epoch, snapshot, missed, entries }) {
+  _takeStatuses({ epoch, snapshot, resumed, missed, entries }) {
     if (epoch !== this._statusEpoch) this._statusOrders.clear();
+    if (epoch !== this._statusEpoch) this._statusNumber = 0;
     this._statusEpoch = epoch;
     if (snapshot) this.statuses.clear();
-    const before = this._statusMissed;
+    const before = resumed ? this._statusMissedBefore : this._statusMissed;
     this._statusMissed = missed === null || before === null ? null : before + missed;
     for (const entry of entries) {
+      this._statusNumber = Math.max(this._statusNumber, entry.number);
       if (!this._putStatus(entry) && snapshot) continue;
       this._say("onStatus", { ...entry, missed: this._statusMissed });
       this._statusMissed = 0;
@@ -788,7 +791,10 @@ export class TickClient {
         this._isOpen = true;
         const rejected = [...this._rejected.keys()];
         const held = (listeners) => [...listeners.keys()].filter((key) => !this._rejected.has(key));
-        this._ask(this._isComplete ? this.position : null);
+        this._ask({
+          ...(this._isComplete && { since: this.position }),
+          ...(this._statusNumber && { statuses_since: { epoch: this._statusEpoch, number: this._statusNumber } }),
+        });
         this._isBarReturn = this._bars.size > 0;
         this._askBars(held(this._barListeners), this.barPosition);
         this._askTrades(held(this._tradeListeners));
@@ -840,11 +846,11 @@ export class TickClient {
     this._renewal = setTimeout(() => this._authenticate(socket), waitMs);
   }
 
-  _ask(since = null) {
+  _ask(positions = {}) {
     if (!this._isOpen || !this._wanted.size) return;
     const keys = [...this._wanted];
     this._wanted.clear();
-    this._subscribe(keys, since === null ? {} : { since });
+    this._subscribe(keys, positions);
   }
 
   // Subscribe to keys of one kind.
@@ -961,6 +967,8 @@ export class TickClient {
   _take(message) {
     switch (message.type) {
       case "welcome":
+        // What is missing since the connection before a gateway may say.
+        this._statusMissedBefore = this._statusMissed;
         this._statusMissed = this._statusEpoch === null ? 0 : null;
         this.statuses.clear();
         this._heartbeatMs = message.heartbeat_ms;

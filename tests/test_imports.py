@@ -41,6 +41,7 @@ FOREIGN = {
         "throttle.contract",
         "throttle.lease",
         "ingest.redis_keys",
+        "ingest.trade",
         "ingest.settings",
         "ingest.process",
         "ingest.instrument_table",

@@ -11,8 +11,16 @@ from archive.contract.segment import Product, Segment, day_of
 
 GapKind = Literal["before", "trimmed", "epoch", "taken_back", "damaged"]
 
-_UNITS: dict[Product, str] = {"windows": "windows", "bars": "batches of bars"}
-_LOGS: dict[Product, str] = {"windows": "window log", "bars": "bar log"}
+_UNITS: dict[Product, str] = {
+    "windows": "windows",
+    "bars": "batches of bars",
+    "statuses": "statuses",
+}
+_LOGS: dict[Product, str] = {
+    "windows": "window log",
+    "bars": "bar log",
+    "statuses": "status log",
+}
 
 _TEXTS: dict[GapKind, str] = {
     "before": "{unit} of epoch {epoch} before {before} are not kept: published before "

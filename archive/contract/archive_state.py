@@ -25,11 +25,11 @@ class ArchiveState:
     """One archive: where it stores, how far it is, and what it has counted.
 
     ``window`` is the end of the newest window stored, 0 before the first;
-    ``bar_number`` the newest entry of the bar log. Counts are since the process began,
-    ``stored_bytes`` of all that is stored. ``problem`` says why nothing can be stored
-    now, ``tidy_problem`` why nothing can be merged or removed. ``damaged_segments``
-    cannot be read and were set aside; ``damaged`` are their paths. ``is_stopped``: it
-    was told to end.
+    ``bar_number`` and ``status_number`` the newest entries of those logs. Counts are
+    since the process began, ``stored_bytes`` of all that is stored. ``problem`` says
+    why nothing can be stored now, ``tidy_problem`` why nothing can be merged or
+    removed. ``damaged_segments`` cannot be read and were set aside; ``damaged`` are
+    their paths. ``is_stopped``: it was told to end.
     """
 
     destination: str
@@ -48,6 +48,11 @@ class ArchiveState:
     bar_number: int = 0
     bar_gaps: int = 0
     missing_bar_batches: int = 0
+    statuses: int = 0
+    status_epoch: str | None = None
+    status_number: int = 0
+    status_gaps: int = 0
+    missing_statuses: int = 0
     last_gap: str | None = None
     stored_bytes: int = 0
     damaged_segments: int = 0

@@ -1,6 +1,7 @@
-"""Windows and bars as an archive takes them from their logs, and their segments. Pure.
+"""Windows, bars and statuses as an archive takes them from their logs, and their
+segments. Pure.
 
-Of either, ``offset`` is an entry's number in its ``epoch``; ``first_ms`` and
+Of each, ``offset`` is an entry's number in its ``epoch``; ``first_ms`` and
 ``last_ms`` are the earliest and the latest end of what it holds, of one day.
 """
 
@@ -10,6 +11,7 @@ from typing import TypeVar
 
 import orjson
 
+from archive.contract.logged_status import LoggedStatus
 from archive.contract.segment import Segment, day_of, in_runs
 from throttle.contract.products.bar_log import BarLogEntry
 
@@ -52,7 +54,7 @@ class LoggedWindow:
             raise ValueError(f"header {head[:200]!r}: {error!r}") from None
 
     @classmethod
-    def of_entry(cls, fields: Mapping[bytes, bytes]) -> "LoggedWindow":
+    def of_entry(cls, _: bytes, fields: Mapping[bytes, bytes]) -> "LoggedWindow":
         """Decode an entry of the window log. Raises ValueError as ``decode`` does."""
         return cls.decode(fields.get(b"snapshot", b""))
 
@@ -89,7 +91,7 @@ class LoggedBars:
     lines: tuple[bytes, ...]
 
     @classmethod
-    def of_entry(cls, fields: Mapping[bytes, bytes]) -> "LoggedBars":
+    def of_entry(cls, _: bytes, fields: Mapping[bytes, bytes]) -> "LoggedBars":
         """Decode an entry. Raises ValueError for what no analytics job has written."""
         entry = BarLogEntry.decode(fields)
         where = f"bar log: entry {entry.number} of epoch {entry.epoch}"
@@ -112,7 +114,7 @@ class LoggedBars:
         return sum(map(len, self.lines))
 
 
-Logged = LoggedWindow | LoggedBars
+Logged = LoggedWindow | LoggedBars | LoggedStatus
 L = TypeVar("L", bound=Logged)
 
 

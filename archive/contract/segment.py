@@ -2,7 +2,8 @@
 
 Its name says which: ``<published_ms>_<epoch>_<first>-<last>_<first_ms>-<last_ms>``,
 the offsets and the ends of its windows. Of bars it holds entries of the bar log in the
-same way: their numbers, and the ends of their bars. So what an archive holds is known
+same way: their numbers, and the ends of their bars; of statuses their numbers, and the
+ends of the milliseconds in which they were taken. So what an archive holds is known
 by its names alone, and a segment that is there is there as a whole.
 """
 
@@ -14,7 +15,7 @@ from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
-Product = Literal["windows", "bars"]
+Product = Literal["windows", "bars", "statuses"]
 """What an archive keeps."""
 
 _NAME = re.compile(r"(\d{1,16})_([A-Za-z0-9-]{1,64})_(\d+)-(\d+)_(\d+)-(\d+)", re.ASCII)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archive.parquet.bar_table import PRICES, SUMS
+from archive.parquet.status_table import MAY_BE_NULL
 from archive.parquet.tables import MASTER_NAMES
 
 _OF_THE_FILE = {None, errno.EIO, errno.ENOTDIR, errno.EISDIR}
@@ -26,7 +27,7 @@ _UNREADABLE = (
 
 _MAY_BE_NULL = {
     *("price", "size", "price_text", "size_text", "volume_text", "value_text"),
-    *("fields", *PRICES, *SUMS, *MASTER_NAMES),
+    *("fields", *PRICES, *SUMS, *MASTER_NAMES, *MAY_BE_NULL),
 }
 
 

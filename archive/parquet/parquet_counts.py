@@ -13,15 +13,17 @@ from archive.contract.segment import Product, Segment, day_of
 from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.bar_reader import BarReader
 from archive.parquet.bar_table import BAR_ORDER, BARS, EDITION, KEY, newest_bars
-from archive.parquet.changing_files import SegmentReader
+from archive.parquet.changing_files import ChangingFiles, SegmentReader
 from archive.parquet.checked_file import CheckedFile
 from archive.parquet.segment_files import (
     BARS_FILE,
     FILED_WINDOWS,
     ROWS_FILE,
     WINDOWS_FILE,
+    StatusFiles,
 )
-from archive.parquet.segment_folder import bars_root, days_in
+from archive.parquet.segment_folder import bars_root, days_in, statuses_root
+from archive.parquet.status_table import STATUSES
 from archive.parquet.tables import ROWS, ends_within
 
 _END_OF_TIME_MS = 2**53
@@ -32,8 +34,13 @@ class ParquetCounts:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        windows, bars = ArchiveReader(root), BarReader(root)
-        self._readers: dict[Product, SegmentReader] = {"windows": windows, "bars": bars}
+        of_statuses = statuses_root(root), StatusFiles(), STATUSES, ChangingFiles
+        self._readers: dict[Product, SegmentReader] = {
+            "windows": ArchiveReader(root),
+            "bars": BarReader(root),
+            "statuses": SegmentReader(*of_statuses),
+        }
+        self.keeps = tuple(self._readers)
 
     def segments(self, product: Product = "windows") -> list[Segment]:
         return self._readers[product].segments()

@@ -1,4 +1,4 @@
-"""Stores windows and bars as Parquet files, and keeps both within the bounds.
+"""Stores windows, bars and statuses as Parquet files, all within the bounds.
 
 Segments are merged as they grow; the oldest are removed.
 """
@@ -15,7 +15,13 @@ from archive.contract.segment import Product, Segment, day_of
 from archive.parquet.bar_table import StoredBars
 from archive.parquet.checked_file import Damaged
 from archive.parquet.folder_lock import FolderLock
-from archive.parquet.segment_files import BarFiles, Pause, SegmentFiles, WindowFiles
+from archive.parquet.segment_files import (
+    BarFiles,
+    Pause,
+    SegmentFiles,
+    StatusFiles,
+    WindowFiles,
+)
 from archive.parquet.segment_folder import (
     SegmentFolder,
     all_segments,
@@ -25,19 +31,25 @@ from archive.parquet.segment_folder import (
     days_in,
     segments_aside,
     segments_in,
+    statuses_root,
 )
+from archive.parquet.status_table import StoredStatuses
 from archive.parquet.tables import StoredTables
 
-_NAMES: dict[Product, str] = {"windows": "", "bars": " of bars"}
+_NAMES: dict[Product, str] = {
+    "windows": "",
+    "bars": " of bars",
+    "statuses": " of statuses",
+}
 
 
 class ParquetSink:
     """The archive in a folder, of at most ``max_bytes`` and ``max_days`` (0: any).
 
-    A ``Sink``. Windows are in its days, bars in the folder ``bars``, which is made with
-    the first of them. Methods raise OSError, and FolderLost once another process has
-    taken the folder over; what was being stored then is not there, or is there as a
-    whole.
+    A ``Sink``. Windows are in its days, bars in the folder ``bars``, statuses in
+    ``statuses``: either is made with the first of them. Methods raise OSError, and
+    FolderLost once another process has taken the folder over; what was being stored
+    then is not there, or is there as a whole.
     """
 
     def __init__(
@@ -53,6 +65,7 @@ class ParquetSink:
         self._stores: dict[Product, SegmentStore] = {
             "windows": SegmentStore(root, lock, at_step, WindowFiles()),
             "bars": SegmentStore(bars_root(root), lock, at_step, BarFiles()),
+            "statuses": SegmentStore(statuses_root(root), lock, at_step, StatusFiles()),
         }
 
     def open(self) -> None:
@@ -64,15 +77,17 @@ class ParquetSink:
     def stored(self) -> dict[Product, list[Segment]]:
         return {product: store.segments() for product, store in self._stores.items()}
 
-    def store(self, segment: Segment, tables: StoredTables | StoredBars) -> None:
+    def store(
+        self, segment: Segment, tables: StoredTables | StoredBars | StoredStatuses
+    ) -> None:
         self._stores[tables.product].store(segment, tables)
 
     def tidy(self, newest_ms: int, pause: Pause = lambda: None) -> str | None:
         """Do one thing that there is to be done; say what, None if there is nothing.
 
-        ``newest_ms`` is the end of the newest window. Bars are of the exchange's clock:
-        their newest day is their own. Damage comes first, then merges; what ``pause``
-        raises ends either.
+        ``newest_ms`` is the end of the newest window. Of bars and statuses the newest
+        day is their own. Damage comes first, then merges; what ``pause`` raises ends
+        either.
         """
         try:
             if (today := day_of(newest_ms)) != self._checked_on:
@@ -110,11 +125,13 @@ class ParquetSink:
             store.checked.clear()
 
     def _merge(self, newest_ms: int, pause: Pause) -> str | None:
-        windows, bars = self._stores["windows"], self._stores["bars"]
-        done = windows.merge(day_of(newest_ms), pause)
-        if done is None and (days := bars.days()):
-            done = bars.merge(days[-1], pause)
-        return done
+        for product, store in self._stores.items():
+            days = store.days()
+            if days:
+                today = day_of(newest_ms) if product == "windows" else days[-1]
+                if (done := store.merge(today, pause)) is not None:
+                    return done
+        return None
 
     def _remove(self, newest_ms: int) -> str | None:
         for product, store in self._stores.items():

@@ -14,10 +14,11 @@ from archive.contract.packed_window import pack_window
 from archive.contract.segment import Product, Segment
 from archive.parquet.bar_table import BAR_ORDER, BARS, newest_bars
 from archive.parquet.checked_file import CheckedFile, reading
+from archive.parquet.status_table import STATUS_ORDER, STATUSES
 from archive.parquet.tables import ROWS, SORTED_BY, WINDOWS
 
 WINDOWS_FILE, ROWS_FILE = "windows.parquet", "rows.parquet"
-BARS_FILE = "bars.parquet"
+BARS_FILE, STATUSES_FILE = "bars.parquet", "statuses.parquet"
 
 FILED_WINDOWS = WINDOWS.append(pa.field("packed", pa.binary()))
 """One line a window; ``packed`` is what was published (``packed_window.py``)."""
@@ -45,7 +46,12 @@ WINDOWS_LEVEL = 1
 PAGE_BYTES = 8_388_608
 """A group of windows is compressed as a whole."""
 
-_SCHEMAS = {WINDOWS_FILE: FILED_WINDOWS, ROWS_FILE: ROWS, BARS_FILE: BARS}
+_SCHEMAS = {
+    WINDOWS_FILE: FILED_WINDOWS,
+    ROWS_FILE: ROWS,
+    BARS_FILE: BARS,
+    STATUSES_FILE: STATUSES,
+}
 
 _GROWING = ("offset", "position", "seq", "time")
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -63,6 +69,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "use_dictionary": ["isin", "epoch", "width_ms", "revision"],
         "column_encoding": {"start": "DELTA_BINARY_PACKED"},
     },
+    STATUSES_FILE: {"use_dictionary": ["isin", "status", "venue", "reason", "epoch"]},
 }
 
 
@@ -162,6 +169,34 @@ class BarFiles(SegmentFiles):
             is_named = set(bars["epoch"].to_pylist()) == {segment.epoch}
             if not (is_named and is_within and numbers["max"] <= segment.last):
                 raise ValueError("has other bars than the segment's name says")
+
+
+class StatusFiles(SegmentFiles):
+    """Of trading statuses (``StoredStatuses``): one file."""
+
+    product: Product = "statuses"
+
+    def write(self, folder: Path, tables: Any) -> None:
+        with _writer(folder, STATUSES_FILE) as writer:
+            writer.write_table(tables.statuses, row_group_size=BARS_A_GROUP)
+
+    def merge(
+        self, sources: Sequence[Path], folder: Path, pause: Pause, *, is_final: bool
+    ) -> None:
+        merging = _merging(sources, folder, STATUSES_FILE, pause, is_final)
+        with merging as (statuses, writer):
+            ordered = (piece.sort_by(STATUS_ORDER) for piece in statuses)
+            _write_grouped(ordered, writer, BARS_A_GROUP)
+
+    def check(self, segment: Segment, folder: Path) -> None:
+        """Raise Damaged unless the file has the statuses that the name says."""
+        with CheckedFile(folder / STATUSES_FILE, STATUSES) as file:
+            statuses = file.read(["epoch", "number"])
+        with reading(folder / STATUSES_FILE):
+            numbers = sorted(statuses["number"].to_pylist())
+            is_named = set(statuses["epoch"].to_pylist()) == {segment.epoch}
+            if not is_named or numbers != [*range(segment.first, segment.last + 1)]:
+                raise ValueError("has other statuses than the segment's name says")
 
 
 def _bounds_of(footer: pq.FileMetaData, column: str) -> set[Any]:

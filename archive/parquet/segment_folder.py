@@ -5,7 +5,7 @@
     .parts.<token>/             what the holder of the lock is writing
     .lock                       held by the process that stores (``folder_lock.py``)
     damaged/day=2026-03-20/<segment>/      what cannot be read, set aside
-    bars/                       the same for bars: day=2026-03-20, a link, and so on
+    bars/, statuses/            the same for bars and for trading statuses
 
 A segment is renamed into its day and is there as a whole. Where segments take the
 place of others, the day gets a new version, of links to the files that stay, and the
@@ -34,6 +34,11 @@ _DAYS, _PARTS = ".days", ".parts"
 def bars_root(root: Path) -> Path:
     """Return the folder of the bars of an archive."""
     return root / "bars"
+
+
+def statuses_root(root: Path) -> Path:
+    """Return the folder of the trading statuses of an archive."""
+    return root / "statuses"
 
 
 def days_in(root: Path) -> dict[date, Path]:

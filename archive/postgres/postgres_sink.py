@@ -1,7 +1,7 @@
 """Stores windows in PostgreSQL: copied, then put in by their keys, in one transaction.
 
-The tables are in ``schema.sql``. A price is numeric: exact, with the digits that were
-published.
+The tables are in ``schema.sql``, that of trading statuses in ``statuses.sql``. A price
+is numeric: exact, with the digits that were published.
 """
 
 import threading
@@ -25,6 +25,7 @@ from archive.parquet.bar_table import (
     StoredBars,
     newest_bars,
 )
+from archive.parquet.status_table import STATUS_PRICES, STATUSES, StoredStatuses
 from archive.parquet.tables import AMOUNTS, ROWS, StoredTables, exact_digits
 from archive.postgres.postgres_session import PostgresSession
 from archive.storing.archive_sink import Sink, SinkRefused
@@ -65,6 +66,15 @@ RUNS: dict[Product, str] = {
         first="first_end",
         last="last_end",
     ),
+    # A status ends with the millisecond in which it was taken (``LoggedStatus``).
+    "statuses": _RUNS.format(
+        table="(SELECT epoch, number, taken AS published, "
+        "date_trunc('ms', taken) + interval '1 ms' AS ends "
+        "FROM tickthrottle_statuses) taken",
+        number="number",
+        first="ends",
+        last="ends",
+    ),
 }
 
 _SIZE = """
@@ -78,6 +88,7 @@ _KEYS = {
     "tickthrottle_rows": ("epoch", "offset", "isin"),
     "tickthrottle_bar_batches": ("epoch", "number"),
     "tickthrottle_bars": KEY,
+    "tickthrottle_statuses": ("epoch", "number"),
 }
 _TABLES = tuple(_KEYS)
 _NEWER = (
@@ -94,10 +105,12 @@ _DELETE: dict[Product, tuple[bytes, ...]] = {
         b"DELETE FROM tickthrottle_bar_batches WHERE last_end <= %s",
         b"DELETE FROM tickthrottle_bars WHERE start < %s",
     ),
+    "statuses": (b"DELETE FROM tickthrottle_statuses WHERE taken < %s",),
 }
 _OLDEST: dict[Product, bytes] = {
     "windows": b'SELECT min("window") FROM tickthrottle_windows',
     "bars": b"SELECT min(first_end) FROM tickthrottle_bar_batches",
+    "statuses": b"SELECT min(taken) + interval '1 ms' FROM tickthrottle_statuses",
 }
 
 
@@ -131,7 +144,7 @@ class PostgresSink(Sink):
             self._check_version(cursor)
 
     def stored(self) -> dict[Product, list[Segment]]:
-        """Return each day's runs of windows, and of entries of the bar log."""
+        """Return each day's runs of windows, entries of the bar log, and statuses."""
         stored: dict[Product, list[Segment]] = {}
         with self._storing.transaction() as cursor:
             for product, query in RUNS.items():
@@ -142,13 +155,17 @@ class PostgresSink(Sink):
                 self._note(product, segment)
         return stored
 
-    def store(self, segment: Segment, tables: StoredTables | StoredBars) -> None:
+    def store(
+        self, segment: Segment, tables: StoredTables | StoredBars | StoredStatuses
+    ) -> None:
         """Store entries of a log that follow each other; stored ones stay."""
-        parts = (
-            _parts_of_bars(tables)
-            if isinstance(tables, StoredBars)
-            else _parts_of_windows(tables)
-        )
+        match tables:
+            case StoredBars():
+                parts = _parts_of_bars(tables)
+            case StoredStatuses():
+                parts = _parts_of_statuses(tables)
+            case _:
+                parts = _parts_of_windows(tables)
         with self._storing.transaction() as cursor:
             for table, columns, source in parts:
                 _copy(cursor, table, columns, source.select(list(columns)))
@@ -163,7 +180,8 @@ class PostgresSink(Sink):
     ) -> str | None:
         """Delete the oldest day if it is too old, an hour at a time.
 
-        ``newest_ms`` is the end of the newest window; of bars it is their own newest.
+        ``newest_ms`` is the end of the newest window; bars and statuses have their own
+        newest.
         """
         if not self._max_days:
             return None
@@ -173,7 +191,7 @@ class PostgresSink(Sink):
             today = day_of(newest_ms) if product == "windows" else newest
             if oldest <= today - timedelta(days=self._max_days):
                 self._delete(product, oldest, pause)
-                name = " of bars" if product == "bars" else ""
+                name = "" if product == "windows" else f" of {product}"
                 return f"removed the day {oldest}{name}"
         return None
 
@@ -215,15 +233,10 @@ class PostgresSink(Sink):
         self._tidying.close()
 
     def _check_version(self, cursor: psycopg.Cursor) -> None:
-        cursor.execute("SELECT to_regclass('tickthrottle_archive') IS NOT NULL")
-        [(is_there,)] = cursor.fetchall()
-        if not is_there:
-            schema = files("archive.postgres").joinpath("schema.sql").read_text("utf-8")
-            cursor.execute(schema.encode())
+        if _make(cursor, "tickthrottle_archive", "schema.sql"):
             cursor.execute(
                 "INSERT INTO tickthrottle_archive (version) VALUES (%s)", [VERSION]
             )
-            return
         cursor.execute("SELECT version FROM tickthrottle_archive")
         [(version,)] = cursor.fetchall()
         if version != VERSION:
@@ -231,6 +244,8 @@ class PostgresSink(Sink):
             raise self._refused(
                 f"has tables of {age} version, {version}; this is {VERSION}"
             )
+        # Later than the others, and of no other version: it is made beside them.
+        _make(cursor, "tickthrottle_statuses", "statuses.sql")
 
     def _refused(self, text: str) -> SinkRefused:
         tables = ", ".join(("tickthrottle_archive", *_TABLES))
@@ -238,6 +253,16 @@ class PostgresSink(Sink):
             f"postgres_url {server_address(self._url)}: {text}. Rename or drop them "
             f"({tables}), or name another database"
         )
+
+
+def _make(cursor: psycopg.Cursor, table: str, script: str) -> bool:
+    """Run what makes a table, unless it is there; return whether it was missing."""
+    cursor.execute("SELECT to_regclass(%s) IS NULL", [table])
+    [(is_missing,)] = cursor.fetchall()
+    if is_missing:
+        schema = files("archive.postgres").joinpath(script).read_text("utf-8")
+        cursor.execute(schema.encode())
+    return bool(is_missing)
 
 
 def _moment(time_ms: int) -> datetime:
@@ -299,6 +324,11 @@ def _parts_of_bars(tables: StoredBars) -> Sequence[_Part]:
         ("tickthrottle_bar_batches", tuple(BATCHES.names), tables.batches),
         ("tickthrottle_bars", tuple(BARS.names), bars),
     )
+
+
+def _parts_of_statuses(tables: StoredStatuses) -> Sequence[_Part]:
+    statuses = _with_digits(tables.statuses, (*STATUS_PRICES, "last_price"))
+    return (("tickthrottle_statuses", tuple(STATUSES.names), statuses),)
 
 
 def _with_digits(table: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -21,6 +21,8 @@ from ingest.schemas.framing import BadValue, is_framed
 class KafkaCounts(ArchiveCounts):
     """What is relayed, by the records, as JSON or Avro. Methods raise LogError."""
 
+    keeps: tuple[Product, ...] = ("windows", "bars")
+
     def __init__(self, topics: RelayTopics, registry_url: str = "") -> None:
         self._topics = topics
         self._registry_url = registry_url

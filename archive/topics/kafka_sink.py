@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from archive.contract.segment import Coverage, Product, Segment
 from archive.parquet.bar_table import StoredBars
+from archive.parquet.status_table import StoredStatuses
 from archive.parquet.tables import StoredTables
 from archive.storing.archive_sink import Sink, SinkAway, SinkRefused
 from archive.topics.record_values import (
@@ -84,8 +85,12 @@ class KafkaSink(Sink):
             self._connect()
         return {product: list(runs) for product, runs in self._relayed.items()}
 
-    def store(self, segment: Segment, tables: StoredTables | StoredBars) -> None:
+    def store(
+        self, segment: Segment, tables: StoredTables | StoredBars | StoredStatuses
+    ) -> None:
         """Relay entries of a log that follow each other, in one transaction."""
+        if isinstance(tables, StoredStatuses):
+            raise SinkRefused("statuses are in no topic")
         if self._producer is None:
             # What became of the last one is told by the topics.
             self._connect()

@@ -8,11 +8,12 @@ from typing import TypeVar
 
 import redis
 
-from archive.account import LoggedBatch
+from archive.account import LoggedBatch, Place
+from archive.contract.logged_status import LoggedStatus
 from cli.commands.arguments import BadArgument
 from cli.commands.entry import fail
 from ingest.process.redis_fault import explain
-from ingest.redis_keys import AnalyticsKeys
+from ingest.redis_keys import AnalyticsKeys, StatusKeys
 from ingest.series import instrument_of, series_of
 from ingest.trade import InvalidTrade, check_isin
 from ingest.tradelog.contract import LogAway, LogInfo, LogUnusable
@@ -71,6 +72,13 @@ class Past:
         for _, fields in scan_stream(self.client, key, piece=_BATCHES_PIECE):
             entry = BarLogEntry.decode(fields)
             yield LoggedBatch(entry.epoch, entry.number, tuple(entry.bars()))
+
+    def statuses(self) -> list[Place]:
+        """Return epoch and number of each trading status in the log, oldest first."""
+        stream = StatusKeys(self.settings.namespace).stream
+        entries = scan_stream(self.client, stream)
+        logged = (LoggedStatus.of_entry(id_, fields) for id_, fields in entries)
+        return [(status.epoch, status.offset) for status in logged]
 
 
 @contextmanager

@@ -87,8 +87,8 @@ def reconcile(
 
     Counted anew, by reading the log, per partition: acknowledged = held, held +
     trimmed = read, read = published + superseded + stale + not_last + refused. With an
-    archive, windows, rows and bars of the logs = those stored. Ends with 1 on any
-    difference. Trades that wait to be read are no difference.
+    archive, windows, rows, bars and statuses of the logs = those stored. Ends with 1 on
+    any difference. Trades that wait to be read are no difference.
     """
     from archive.archive_process import open_counts
     from cli.commands.open_history import open_past
@@ -162,8 +162,9 @@ def _reconcile_archive(
         partition_counts,
         rows_of_log,
         stored_day,
+        unstored_statuses,
     )
-    from archive.contract.segment import span_of
+    from archive.contract.segment import Coverage, span_of
     from ingest.series import parse_series
 
     first_ms, last_ms = bounds_ms
@@ -181,6 +182,7 @@ def _reconcile_archive(
     # The log first: of a window that is stored meanwhile nothing is missing.
     log = rows_of_log(past.history.windows())
     log = {p: w for p, w in log.items() if first_ms <= w.window <= last_ms}
+    statuses = past.statuses()
     counts.damage()
     segments = counts.segments()
     gaps = counts.gaps("windows", first_ms, last_ms)
@@ -190,6 +192,10 @@ def _reconcile_archive(
         batches = past.history.batches(job)
         held = log, account.stored, len(parse_series(past.settings.series))
         account.problems += batch_differences(job, batches, *held)
+    if "statuses" in counts.keeps:
+        covered = Coverage(counts.segments("statuses"))
+        account.problems += unstored_statuses(statuses, covered)
+        account.add_gaps(counts.gaps("statuses", first_ms, last_ms))
     return account
 
 

@@ -238,6 +238,8 @@ export interface Statuses {
   epoch: string;
   /** Whether it has all that is current, in place of what was told before. */
   snapshot: boolean;
+  /** Whether it has what was missed while away. */
+  resumed?: boolean;
   missed: number | null;
   entries: InstrumentStatus[];
 }

@@ -248,6 +248,9 @@ class ArchiveAnswer:
     bars: Annotated[int, Field(examples=[53100])]
     bar_gaps: Annotated[int, Field(examples=[0])]
     missing_bar_batches: Annotated[int, Field(examples=[0])]
+    statuses: Annotated[int, Field(examples=[420])]
+    status_gaps: Annotated[int, Field(examples=[0])]
+    missing_statuses: Annotated[int, Field(examples=[0])]
     last_gap: Problem
     stored_bytes: Annotated[int, Field(examples=[104857600])]
     damaged_segments: Annotated[int, Field(examples=[0])]

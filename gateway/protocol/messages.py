@@ -72,13 +72,20 @@ class BarPosition(NamedTuple):
     sequence: int = 0
 
 
+class StatusPosition(NamedTuple):
+    """The newest status that a client was told: ``number`` of an epoch."""
+
+    epoch: str
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class Subscribe:
     """Add keys. ``min_interval_ms`` holds for all keys, until another is asked for.
 
     So do ``fields``, those that rows have by position; rows are objects without them.
     ``last`` is how many bars are wanted of each key of bars, ``bars_since`` what a
-    returning client has of them.
+    returning client has of them, ``statuses_since`` what it was told of statuses.
     """
 
     message_id: MessageId
@@ -89,6 +96,7 @@ class Subscribe:
     last: int = 1
     bars_since: BarPosition | None = None
     fields: tuple[str, ...] = ()
+    statuses_since: StatusPosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +286,7 @@ def _read_command(message: dict[str, Any], message_id: MessageId) -> Command:
                 _read_last(message),
                 _read_bars_since(message),
                 _read_fields(message),
+                _read_statuses_since(message),
             )
         case "unsubscribe":
             return Unsubscribe(message_id, _read_keys(message))
@@ -359,6 +368,11 @@ def _read_position(
 def _read_bars_since(message: dict[str, Any]) -> BarPosition | None:
     position = _read_position(message, "bars_since", "sequence")
     return None if position is None else BarPosition(*position)
+
+
+def _read_statuses_since(message: dict[str, Any]) -> StatusPosition | None:
+    position = _read_position(message, "statuses_since", "number")
+    return None if position is None else StatusPosition(*position)
 
 
 def _read_since(message: dict[str, Any]) -> Since | None:

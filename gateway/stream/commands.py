@@ -1,6 +1,6 @@
 """What one client says and how it is answered: text in, frames out. Pure."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -243,9 +243,13 @@ class ClientCommands:
         self._place(command)
         since = command.since if self.delivery.can_resume(command.since) else None
         self.has_asked = self.has_asked or bool(every)
+        told = command.statuses_since
+        already: Set[str] = frozenset()
+        if told is not None and self.statuses is not None:
+            already = self.statuses.held_after(told)
         rows = self.delivery.add(accepted, since, wants_snapshot=command.wants_snapshot)
         if accepted:
-            rows += self._add_statuses(command)
+            rows += self._add_statuses(command, already)
         if bars:
             self._add_bars(bars, command, bar_count)
         if trades:
@@ -413,13 +417,15 @@ class ClientCommands:
         last = command.last if command.wants_snapshot else 0
         self.bars.add(keys, last, command.bars_since, count)
 
-    def _add_statuses(self, command: Subscribe) -> int:
+    def _add_statuses(self, command: Subscribe, already: Set[str]) -> int:
         """Have statuses sent from now on; return how many rows the current ones are."""
         if self.statuses is None:
             desk = self._shared.status_desk
             self.statuses = StatusDelivery(desk, self.delivery, self._wake)
             self.statuses.is_bare = self._paced is not None
-        return self.statuses.request() if command.wants_snapshot else 0
+        if not command.wants_snapshot:
+            return 0
+        return self.statuses.request(command.statuses_since, already)
 
     def _members(self, keys: Sequence[str], now_s: float) -> dict[str, Any]:
         members = self.delivery.members_of(keys)

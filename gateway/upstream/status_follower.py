@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from gateway.stream.counters import Counters
+from gateway.stream.statuses.newest_statuses import MOST_REMEMBERED
 from gateway.stream.statuses.status_delivery import StatusDesk
 from ingest.process.redis_fault import in_words
 from ingest.redis_keys import StatusKeys
@@ -98,7 +99,8 @@ class StatusFollower:
         ):
             pipe.hmget(self._keys.meta, "epoch", "number")
             pipe.hgetall(self._keys.current)
-            (epoch, number), current = await pipe.execute()
+            pipe.xrevrange(self._keys.stream, count=MOST_REMEMBERED)
+            (epoch, number), current, added = await pipe.execute()
         entries = [self._decode(value) for value in current.values()]
         board = self._desk.board
         before, upto = board.epoch, board.number
@@ -106,11 +108,28 @@ class StatusFollower:
         epoch, number = (epoch or b"").decode(), int(number or 0)
         known = [entry for entry in entries if entry is not None]
         board.replace(epoch, number, known)
+        self._remember(added)
         if before is None and known:
             await self._desk.restart(0)
-        elif before is not None:
+        elif before is None:
+            await self._desk.begin()
+        else:
             is_on = epoch == before and number >= upto
             await self._desk.restart(number - upto if is_on else None)
+
+    def _remember(self, added: list[Any]) -> None:
+        """Have the newest ones be there for clients that come back."""
+        board, entries = self._desk.board, list[StatusEntry]()
+        due = board.number
+        for raw_id, fields in added:
+            number = int(raw_id.partition(b"-")[0])
+            epoch = fields.get(b"epoch", b"").decode()
+            if number != due or epoch != board.epoch:
+                break
+            due -= 1
+            if (entry := self._decode(fields, number)) is not None:
+                entries.append(entry)
+        board.newest.replace(due + 1, reversed(entries))
 
     def _decode(self, value: Any, number: int | None = None) -> StatusEntry | None:
         """Decode a value of the hash, or an entry with its number."""

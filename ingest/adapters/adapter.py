@@ -121,11 +121,12 @@ class ExchangeStatus(NamedTuple):
     """What a frame says of a symbol's trading (``trading_status.py``).
 
     It may be said with every trade: the feed tells what is new. ``extra`` are further
-    fields of a status, decimals as text. Without a ``venue`` it is of all venues.
+    fields of a status, decimals as text. Without a ``venue`` it is of all venues, and
+    without a time of when its frame came.
     """
 
     symbol: str
-    time_us: int
+    time_us: int | None
     status: str
     venue: str = ""
     extra: Mapping[str, Any] = {}

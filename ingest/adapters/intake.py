@@ -262,7 +262,8 @@ class Intake:
         if isin is None:
             self._skip(NOT_ASKED)
             return
-        fields = {"isin": isin, "status": said.status, "time": said.time_us}
+        time_us = now_us if said.time_us is None else said.time_us
+        fields = {"isin": isin, "status": said.status, "time": time_us}
         try:
             status = TradingStatus.from_fields(
                 {**fields, "venue": said.venue, **said.extra}

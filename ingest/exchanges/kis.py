@@ -5,6 +5,9 @@ asked for as ``005930@NXT``: text frames, ``0|H0STCNT0|003|`` and the fields of 
 trade with carets between them. A record had 46 fields, and has 47 since 2026-09-14; the
 next one may come any day, so the length is taken from the frame.
 
+``H0STMKO0`` and ``H0NXMKO0`` say of these symbols when a volatility interruption begins
+and ends, as far as the key has room beside the trades.
+
 No trade has a number, but each has the day's volume up to and with it, of its venue; so
 a trade that comes again has a volume that was there before. Each also has the change
 against the day before, and whether the instrument is halted.
@@ -51,6 +54,7 @@ from ingest.statuses.trading_status import (
     LIMIT_DOWN,
     LIMIT_UP,
     TRADING,
+    VOLATILITY_INTERRUPTION,
 )
 from ingest.trade import InvalidTrade
 from tickthrottle_client.trade_v1 import isin_check_digit, microseconds_of
@@ -71,6 +75,13 @@ _OF_BOTH = "H0UNCNT0"
 _BEHIND = {TRADES: "", _OF_NXT: f"@{NXT}"}
 """What stands behind the code in a symbol, by the channel that its trades come on."""
 
+_OPERATIONS = {TRADES: "H0STMKO0", _OF_NXT: "H0NXMKO0"}
+"""Channels of market operations, by that of the trades of the same venue."""
+
+_OPERATION_FIELDS = 10
+"""Fewest fields of a market operation."""
+
+_OPERATION_HALTED, _HALT_REASON, _IN_VI, _IN_LATE_VI = 1, 2, 8, 9
 _CODE, _HOUR, _PRICE, _SIGN, _CHANGE, _SIZE = 0, 1, 2, 3, 4, 12
 _VOLUME, _VALUE, _SIDE, _DATE, _SESSION, _HALTED, _EXPECTED = 13, 14, 21, 33, 34, 35, 43
 _MARKET_CLASS = 46
@@ -113,6 +124,7 @@ class Kis(Adapter):
         super().__init__(symbols, secrets)
         self._approval = ""
         self._cipher: tuple[str, str] | None = None
+        self._interrupted: set[str] = set()
         self._asked = {
             channel: frozenset(map(code_of, self._symbols_of(channel)))
             for channel in _BEHIND
@@ -140,17 +152,21 @@ class Kis(Adapter):
         return f"{self.url}/tryitout/{TRADES}"
 
     def subscribe(self) -> Iterable[str]:
-        """Ask for each instrument by itself, as it has to be."""
+        """Ask for each instrument by itself, as it has to be; trades come first."""
         header = {
             "approval_key": self._approval,
             "custtype": "P",
             "tr_type": "1",
             "content-type": "utf-8",
         }
-        for channel in _BEHIND:
-            for symbol in self._symbols_of(channel):
-                wanted = {"tr_id": channel, "tr_key": code_of(symbol)}
-                yield dumps({"header": header, "body": {"input": wanted}})
+        wanted = [
+            {"tr_id": kinds[channel], "tr_key": code_of(symbol)}
+            for kinds in ({channel: channel for channel in _BEHIND}, _OPERATIONS)
+            for channel in _BEHIND
+            for symbol in self._symbols_of(channel)
+        ]
+        for one in wanted[: self.symbols_a_connection]:
+            yield dumps({"header": header, "body": {"input": one}})
 
     def _symbols_of(self, channel: str) -> list[str]:
         """Return the symbols whose trades come on a channel."""
@@ -174,6 +190,12 @@ class Kis(Adapter):
             rule = "must have four parts with | between them"
             raise InvalidTrade("not_decoded", "frame", text, rule)
         form, kind, count_text, body = parts
+        for channel, operations in _OPERATIONS.items():
+            if kind == operations and self._asked[channel]:
+                body = self._decrypt(body) if form == "1" else body
+                records = _share_out(body.split("^"), count_text, _OPERATION_FIELDS)
+                yield from self._operations(records, channel, text)
+                return
         asked = self._asked.get(kind)
         if not asked:
             yield from self._other_channel(kind)
@@ -192,6 +214,36 @@ class Kis(Adapter):
         for _ in range(lost):
             rule = f"has {len(records)} records where {count_text} are announced"
             yield InvalidTrade("not_decoded", "frame", text, rule)
+
+    def _operations(
+        self, records: Sequence[Record], channel: str, text: str
+    ) -> Iterator[Piece]:
+        """Yield when interruptions begin and end; no record says at what time."""
+        if not records:
+            rule = f"has no records of {_OPERATION_FIELDS} fields at least"
+            raise InvalidTrade("not_decoded", "frame", text, rule)
+        behind = _BEHIND[channel]
+        for record in records:
+            symbol, extra = record[_CODE] + behind, dict[str, str]()
+            if record[_CODE] not in self._asked[channel]:
+                yield Skip("not_asked")
+                continue
+            if "Y" in (record[_IN_VI], record[_IN_LATE_VI]):
+                self._interrupted.add(symbol)
+                status = VOLATILITY_INTERRUPTION
+            elif record[_OPERATION_HALTED] == "Y":
+                status, reason = HALTED, record[_HALT_REASON]
+                if reason not in ("", "(null)"):
+                    extra["reason"] = reason
+            elif symbol in self._interrupted:
+                status = TRADING
+            else:
+                # An opening or a close, of which trades say what they are.
+                yield Skip("market_operation")
+                continue
+            if status != VOLATILITY_INTERRUPTION:
+                self._interrupted.discard(symbol)
+            yield ExchangeStatus(symbol, None, status, _VENUES[behind], extra)
 
     def _other_channel(self, kind: str) -> Iterator[Piece]:
         holds = {
@@ -297,9 +349,8 @@ def split_records(
     are looked for by these beginnings, so that a broken one costs itself alone; such a
     record may have any number of fields.
     """
-    count = int(announced) if _is_digits(announced, len(announced)) else 0
-    count = min(count, MOST_RECORDS)
-    even = _share_out(values, count)
+    count = _count_of(announced)
+    even = _share_out(values, announced, FIELDS)
     begun = sum(_begins(record, 0, asked) for record in even)
     if even and begun == len(even) and len(even[0]) in KNOWN_LENGTHS:
         return even, 0
@@ -312,8 +363,14 @@ def split_records(
     return by_beginning, max(count - len(by_beginning), 0)
 
 
-def _share_out(values: Sequence[str], count: int) -> list[Record]:
-    if not count or len(values) % count or len(values) // count < FIELDS:
+def _count_of(announced: str) -> int:
+    count = int(announced) if _is_digits(announced, len(announced)) else 0
+    return min(count, MOST_RECORDS)
+
+
+def _share_out(values: Sequence[str], announced: str, fewest: int) -> list[Record]:
+    count = _count_of(announced)
+    if not count or len(values) % count or len(values) // count < fewest:
         return []
     length = len(values) // count
     return [values[at : at + length] for at in range(0, len(values), length)]

@@ -38,11 +38,15 @@ local slot, time, digest, body, isin = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[
 local taken, epoch, most_kept, oldest = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
 local most_slots, remembered = tonumber(ARGV[10]), tonumber(ARGV[11])
 
-local begun = redis.call('HGET', meta, 'epoch')
-if begun then
-  epoch = begun
-else
+-- Another server, or one that was started anew, may have lost the newest: numbers that
+-- are given again are of another epoch.
+local info = redis.pcall('INFO', 'server')
+local server = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''
+local begun, on = redis.call('HGET', meta, 'epoch'), redis.call('HGET', meta, 'server')
+if not begun then
   redis.call('DEL', stream, current)
+elseif server == '' or not on or on == server then
+  epoch = begun
 end
 
 local value = redis.call('HGET', current, slot)
@@ -87,7 +91,7 @@ if trades then
   end
 end
 
-redis.call('HSET', meta, 'epoch', epoch)
+redis.call('HSET', meta, 'epoch', epoch, 'server', server)
 local number = redis.call('HINCRBY', meta, 'number', 1)
 redis.call('XADD', stream, 'MAXLEN', most_kept, number .. '-0', 'taken', taken,
   'epoch', epoch, 'status', body, 'last', last)

@@ -23,15 +23,17 @@ export class SeriesFeed {
       const { series } = await getJson(`v1/quotes/${this.isin}?fields=series`, { read: readMessage, signal });
       if (!signal.aborted) this._follow(Object.values(series).map(({ isin }) => isin));
     } catch {
-      // The instrument has not traded yet: there is nothing to show.
+      // The instrument has not traded yet, or nobody answers: its next trade asks again.
+      this._heard.clear();
     }
+    this._hasAsked = true;
   }
 
   // A trade of the instrument: of a venue or a session that is new, a series may be, too.
   look({ venue, session }) {
     const news = [venue, session].filter((name) => name !== undefined && !this._heard.has(name));
     for (const name of news) this._heard.add(name);
-    if (news.length && this._isLoaded) this.load();
+    if (news.length && this._hasAsked) this.load();
   }
 
   stop() {
@@ -40,7 +42,6 @@ export class SeriesFeed {
   }
 
   _follow(keys) {
-    this._isLoaded = true;
     const others = keys.filter((key) => !this._followed.has(key));
     for (const key of others) this._followed.add(key);
     if (others.length) this._ends.push(this._ticks.subscribe(others, (item) => this._put(item)));

@@ -28,7 +28,7 @@ def running_postgres() -> Iterator[PostgresServer]:
 @pytest.fixture
 def server(running_postgres: PostgresServer) -> PostgresServer:
     """A database without tables of an archive."""
-    for name in ("archive", "windows", "rows", "bar_batches", "bars"):
+    for name in ("archive", "windows", "rows", "bar_batches", "bars", "statuses"):
         running_postgres.ask(f"DROP TABLE IF EXISTS tickthrottle_{name}")
     return running_postgres
 

@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 from cli.command_line import app
 from ingest.redis_keys import Keys
+from ingest.statuses.status_log import StatusLog
+from ingest.statuses.trading_status import TradingStatus
 from ingest.tradelog.contract import partition_of
 from tests.archive.bar_rig import (
     BAR_LOG,
@@ -55,6 +57,8 @@ def test_show_names_days_and_gaps(
         wait_until_stored(client, 2)
         wait_until_bars_stored(client, 1)
     publish(publisher, 3)
+    halt = TradingStatus(SAMSUNG, "halted", 1_773_964_803_811_204)
+    StatusLog(client, "tt", 0).add(halt, halt.time_us + 1)
     client.xtrim(Keys("tt").windows, minid="5-0", approximate=False)
     close_minutes(writer, 1, 2)
     client.xtrim(BAR_LOG, maxlen=1, approximate=False)
@@ -62,11 +66,13 @@ def test_show_names_days_and_gaps(
         wait_until_stored(client, 5)
         wait_until_bars_stored(client, 3)
     shown = run("archive", "--show", *where).stdout
-    assert "2026-03-20        3         2     6" in shown
+    assert "2026-03-20        3         2     6         1" in shown
     assert "2 windows of epoch k3x9" in shown
     assert "1 batches of bars of epoch b7x1" in shown
     found = json.loads(run("archive", "--show", "--json", *where).stdout)
-    assert found["days"] == [{"day": "2026-03-20", "windows": 3, "bars": 6}]
+    assert found["days"] == [
+        {"day": "2026-03-20", "windows": 3, "bars": 6, "statuses": 1}
+    ]
     gaps = [(gap["product"], gap["kind"], gap["windows"]) for gap in found["gaps"]]
     assert gaps == [("windows", "trimmed", 2), ("bars", "trimmed", 1)]
 

@@ -10,6 +10,8 @@ import pytest
 import redis
 
 from ingest.redis_keys import Keys
+from ingest.statuses.status_log import StatusLog
+from ingest.statuses.trading_status import TradingStatus
 from tests.archive.bar_rig import amend, close_minutes, wait_until_bars_stored
 from tests.archive.postgres.server import PostgresServer
 from tests.archive.rig import archiving, settings_of, wait_until_stored
@@ -67,6 +69,8 @@ def published(client: redis.Redis) -> None:
         make_bar(SAMSUNG, 1, trades=9, volume="90"), clock_ms=writer.clock_ms + 1
     )
     amend(writer, 1)
+    halt = TradingStatus(SAMSUNG, "halted", 1_773_964_803_811_204, reason="disclosure")
+    StatusLog(client, "tt", 0).add(halt, halt.time_us + 1)
 
 
 @pytest.fixture
@@ -95,6 +99,8 @@ def test_the_query_for_duckdb() -> None:
         (SAMSUNG, 99, 199_600, 160, 0),
         (NAVER, 7, 7, 40, 1),
     ]
+    [status] = duckdb.connect().sql(query("duckdb", 2)).fetchall()
+    assert status[1:] == (None, "halted", None, "disclosure")
     bars = duckdb.connect().sql(query("duckdb", -1)).fetchall()
     assert bars == [
         (HYNIX, 90, 120, 80),

@@ -6,6 +6,7 @@ Faults change some of them from a moment on. All is tried with scrapes of 1 s an
 
 import shutil
 import subprocess
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -383,63 +384,92 @@ def test_every_alert_is_tried() -> None:
     assert {f"Tickthrottle{alert}" for alert in alerts} == names
 
 
-DAY_S, HOUR_S = 86_400, 3_600
-OPENS_S, CLOSES_S = 9 * HOUR_S, 15 * HOUR_S + 30 * 60
-KOREA = MarketHours.parse("XKRX")
+DAY_S, MINUTE_S = 86_400, 60
 MONDAY = datetime(2027, 5, 3, tzinfo=ZoneInfo("Asia/Seoul"))
 """The first day of a week whose Wednesday is a holiday."""
 
-HOLIDAY = 2
+
+class Week:
+    """A week by the calendars of some markets, open from ``opens`` to ``closes``.
+
+    Those are seconds since the week began, of the three days before it, too. While a
+    market is open, 900 trades are appended a second.
+    """
+
+    def __init__(self, hours: str) -> None:
+        self.hours = MarketHours.parse(hours)
+        minutes = range(-3 * DAY_S, 8 * DAY_S, MINUTE_S)
+        is_open = [any(self.are_open(at_s).values()) for at_s in minutes]
+        edges = [
+            (at_s, after)
+            for at_s, before, after in zip(
+                minutes[1:], is_open, is_open[1:], strict=False
+            )
+            if before != after
+        ]
+        self.opens = [at_s for at_s, is_opening in edges if is_opening]
+        self.closes = [at_s for at_s, is_opening in edges if not is_opening]
+
+    def are_open(self, at_s: int) -> dict[str, bool]:
+        """Return whether each market trades at a moment."""
+        now_ms = round(MONDAY.timestamp() + at_s) * 1_000
+        return {state.market: state.is_open for state in self.hours.states(now_ms)}
+
+    def is_open(self, at_s: int) -> bool:
+        """Tell whether any of them trades."""
+        return bisect_right(self.opens, at_s) > bisect_right(self.closes, at_s)
+
+    def traded_s(self, at_s: int) -> int:
+        """Return when a trade came last."""
+        if self.is_open(at_s):
+            return at_s - 1
+        return self.closes[bisect_right(self.closes, at_s) - 1] - 1
+
+    def appended(self, at_s: int) -> int:
+        """Return how many trades were appended by a moment."""
+        sessions = zip(self.opens, self.closes, strict=True)
+        return 900 * sum(max(0, min(at_s, end) - begin) for begin, end in sessions)
+
+    def series(self, start_s: int = 0, **others: Series) -> dict[str, Series]:
+        """Return a deployment that goes by the week, from a moment of it on."""
+
+        def of_market(market: str) -> Series:
+            return lambda at_s: float(self.are_open(start_s + at_s)[market])
+
+        opens = {
+            f'{G}market_open{{market="{market}"}}': of_market(market)
+            for market in self.hours.markets
+        }
+        return {
+            **WELL,
+            TRADED: lambda at_s: self.traded_s(start_s + at_s) - start_s,
+            ACKNOWLEDGED: lambda at_s: self.appended(start_s + at_s),
+            **opens,
+            **others,
+        }
 
 
-def is_open(at_s: int) -> bool:
-    """Tell whether the market trades, so long after the first day began."""
-    [state] = KOREA.states(round(MONDAY.timestamp() + at_s) * 1_000)
-    return state.is_open
+@pytest.fixture(params=["XKRX", "XKRX; NXT"], ids=["to 15:30", "to 20:00"])
+def week(request: pytest.FixtureRequest) -> Week:
+    """A week of one venue, and one of two: from 08:00 to 20:00, with breaks."""
+    return Week(request.param)
 
 
-def has_session(day: int) -> bool:
-    """Tell whether it trades on a day; the first one is 0."""
-    return day % 7 < 5 and day != HOLIDAY
-
-
-def traded_s(at_s: int) -> int:
-    """Return when a trade came last."""
-    if is_open(at_s):
-        return at_s - 1
-    day, second = divmod(at_s, DAY_S)
-    day -= second < OPENS_S
-    while not has_session(day):
-        day -= 1
-    return day * DAY_S + CLOSES_S - 1
-
-
-def appended(at_s: int) -> int:
-    """Return how many trades were appended by a moment, 900 a second of trading."""
-    day, second = divmod(at_s, DAY_S)
-    length_s = CLOSES_S - OPENS_S
-    today_s = min(max(0, second - OPENS_S), length_s) if has_session(day) else 0
-    return 900 * (sum(map(has_session, range(day))) * length_s + today_s)
-
-
-def of_week(start_s: int = 0, **others: Series) -> dict[str, Series]:
-    """Return a deployment that goes by the week, from a moment of it on."""
-    return {
-        **WELL,
-        TRADED: lambda at_s: traded_s(start_s + at_s) - start_s,
-        OPEN: lambda at_s: float(is_open(start_s + at_s)),
-        ACKNOWLEDGED: lambda at_s: appended(start_s + at_s),
-        **others,
-    }
+def test_a_week_is_that_of_the_calendars() -> None:
+    """Five days but one, with the breaks in which no venue trades."""
+    assert [len(Week(hours).opens) for hours in ("XKRX", "XKRX; NXT")] == [
+        # Of Friday to the Monday after.
+        *(1 + 4 + 1, 3 * (1 + 4 + 1)),
+    ]
 
 
 @pytest.mark.slow
-def test_a_week_pages_nobody(tmp_path: Path) -> None:
+def test_a_week_pages_nobody(tmp_path: Path, week: Week) -> None:
     """Sessions, nights, a holiday, a weekend; a feed that is stopped at each close."""
     length_s = 7 * DAY_S
     feed = 'up{job="tickthrottle-feed",instance="feed-1:9101"}'
-    week = of_week(**{feed: lambda at_s: float(is_open(at_s))})
-    series = input_series(week, Fault(set()), length_s, 15)
+    told = week.series(**{feed: lambda at_s: float(week.is_open(at_s))})
+    series = input_series(told, Fault(set()), length_s, 15)
     test = make_test("a week", series, 15, never("page|ticket", length_s - 15))
     # Rarely, for time; the edges of sessions are looked at closely below.
     promtool(tmp_path, 300, test)
@@ -447,12 +477,15 @@ def test_a_week_pages_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step_s", [1, 15])
 def test_an_opening_a_close_and_a_restart_page_nobody(
-    tmp_path: Path, step_s: int
+    tmp_path: Path, step_s: int, week: Week
 ) -> None:
     """Looked at every five seconds, where something may be missed in a week."""
     tests = []
-    for start_s in (OPENS_S - 301, CLOSES_S - 301, 4 * DAY_S + CLOSES_S - 307):
-        series = input_series(of_week(start_s), Fault(set()), 900, step_s)
+    of_day = range(DAY_S)
+    edges = [at_s for at_s in (*week.opens, *week.closes) if at_s in of_day]
+    last_s = max(at_s for at_s in week.closes if at_s < 5 * DAY_S)
+    for start_s in (*(at_s - 301 for at_s in edges), last_s - 307):
+        series = input_series(week.series(start_s), Fault(set()), 900, step_s)
         checks = never("page|ticket", 885)
         tests.append(make_test(f"from {start_s}", series, step_s, checks))
     # A job that is started anew publishes nothing for a quarter of a minute.
@@ -470,7 +503,10 @@ def test_a_quiet_night_is_a_ticket_where_nobody_knows_the_hours(
     tmp_path: Path,
 ) -> None:
     """Nobody is woken, and in the morning it can be read why."""
-    series = input_series(of_week(CLOSES_S - 60, **{OPEN: gone}), Fault(set()), 900, 15)
+    week = Week("XKRX")
+    [closes_s] = [at_s for at_s in week.closes if at_s in range(DAY_S)]
+    night = week.series(closes_s - 60, **{OPEN: gone})
+    series = input_series(night, Fault(set()), 900, 15)
     checks = never("page", 885), firing(885, {"FeedQuietAtSomeHour"})
     promtool(tmp_path, 5, make_test("night", series, 15, *checks))
 

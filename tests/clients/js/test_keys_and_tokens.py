@@ -221,4 +221,4 @@ async def test_a_status_is_told_once_with_its_digits_across_connections(
     async with gateway_on(redis_url, port):
         await soon(lambda: told.of("status"))
         await soon(lambda: told.newest("state") == "live")
-        assert told.lines("status") == [["status", "halted", None, None]]
+        assert told.lines("status") == [["status", "halted", None, 0]]

@@ -386,7 +386,7 @@ def test_kis_is_answered_and_subscribed_instrument_by_instrument() -> None:
     assert posted[0][0].endswith("/oauth2/Approval")
     assert posted[0][1]["appkey"] == "A"
     asked = [json.loads(message) for message in adapter.subscribe()]
-    assert [m["body"]["input"]["tr_key"] for m in asked] == ["005930", "000660"]
+    assert [m["body"]["input"]["tr_key"] for m in asked] == 2 * ["005930", "000660"]
     assert asked[0]["header"]["approval_key"] == "key-1"
     ping = '{"header":{"tr_id":"PINGPONG","datetime":"20250730094751"}}'
     assert list(adapter.decode(ping)) == [Skip("keep_alive"), Reply(ping)]

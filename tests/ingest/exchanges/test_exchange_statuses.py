@@ -18,6 +18,7 @@ from ingest.adapters.adapter import (
 from ingest.exchanges.alpaca import Alpaca
 from ingest.exchanges.kis import Kis
 from ingest.redis_keys import StatusKeys
+from ingest.trade import InvalidTrade
 from tests.conftest import eventually
 from tests.ingest.adapters.exchange import Session, answering, exchanging
 from tests.ingest.adapters.feeding import feeding
@@ -166,3 +167,61 @@ def test_a_feed_adds_what_changes_to_redis(redis_url: str, client: redis.Redis) 
     ):
         eventually(lambda: len(words()) == 3)
     assert words() == ["trading", "halted", "trading"]
+
+
+def operation(
+    code: str = "005930",
+    halted: str = "N",
+    reason: str = "(null)",
+    kind: str = "",
+    in_vi: str = "N",
+    late: str = "N",
+    *more: str,
+) -> str:
+    """Return a record of a market operation, as KIS documents it."""
+    # 396300^N^(null)^^311^^^55^N^N stands in its documents, for an expected opening.
+    return "^".join((code, halted, reason, kind, "", "", "", "55", in_vi, late, *more))
+
+
+def test_kis_says_when_an_interruption_begins_and_ends() -> None:
+    """No time is in it: it is of when it came. What else is said there is skipped."""
+    adapter = Kis(("005930", "000660"), SECRETS)
+
+    def told(*records: str, channel: str = "H0STMKO0") -> list[Any]:
+        frame = f"0|{channel}|{len(records):03}|{'^'.join(records)}"
+        return read(adapter, frame)
+
+    begun = ExchangeStatus("005930", None, "volatility_interruption", "KRX", {})
+    over = ExchangeStatus("005930", None, "trading", "KRX", {})
+    opening = "005930^N^(null)^^311^^^55^N^N"
+    assert told(opening) == [Skip("market_operation")]
+    assert told(operation("396300", in_vi="Y")) == [Skip("not_asked")]
+    assert told(operation(in_vi="Y")) == [begun]
+    assert told(operation("000660"), operation()) == [Skip("market_operation"), over]
+    # With the venue behind, as newer frames have it.
+    late = operation("005930", "N", "(null)", "", "N", "Y", "1")
+    assert told(late) == [begun]
+    halt = operation(halted="Y", reason="disclosure")
+    assert told(halt) == [
+        ExchangeStatus("005930", None, "halted", "KRX", {"reason": "disclosure"})
+    ]
+    assert told(operation()) == [Skip("market_operation")]
+    with pytest.raises(InvalidTrade, match="no records of 10 fields"):
+        told("005930^N")
+    # Nobody asked for NXT.
+    assert told(operation(in_vi="Y"), channel="H0NXMKO0")[0] == Skip(
+        "no_trade", may_be_trade=True
+    )
+    [said] = statuses(Kis, f"0|H0NXMKO0|001|{operation(in_vi='Y')}", "005930@NXT")
+    assert (said.symbol, said.venue) == ("005930@NXT", "NXT")
+
+
+def test_kis_is_asked_for_interruptions_where_there_is_room_beside_the_trades() -> None:
+    """41 of all channels; trades come first."""
+    codes = [f"{number:06}" for number in range(5_000, 5_030)]
+    asked = [
+        json.loads(one)["body"]["input"] for one in Kis(codes, SECRETS).subscribe()
+    ]
+    kinds = [one["tr_id"] for one in asked]
+    assert kinds == ["H0STCNT0"] * 30 + ["H0STMKO0"] * 11
+    assert [one["tr_key"] for one in asked] == codes + codes[:11]

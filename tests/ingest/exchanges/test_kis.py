@@ -47,7 +47,8 @@ def test_what_comes_again_is_dropped_by_its_volume_and_a_gap_is_told(
         session.send(SUBSCRIBED, kis(row(100, 100, "71950"), row(102, 2), row(177, 75)))
 
     def second(session: Session) -> None:
-        session.hear()
+        assert "H0STCNT0" in session.hear()
+        assert "H0STMKO0" in session.hear()
         session.send(SUBSCRIBED, '{"header":{"tr_id":"PINGPONG","datetime":"x"}}')
         assert "PINGPONG" in session.hear()
         session.send(kis(row(177, 75), row(200, 10, hour="094800")))

@@ -176,3 +176,24 @@ def test_any_order_with_repeats_gives_each_once(
     assert [e.number for e in added(client)] == [*range(1, len(added(client)) + 1)]
     newest = max(added(client), key=lambda e: e.order, default=None)
     assert [e.number for e in current(client)] == ([newest.number] if newest else [])
+
+
+def test_a_server_that_was_started_anew_begins_an_epoch(client: redis.Redis) -> None:
+    """It may have lost the newest: a number that comes again is not the same one.
+
+    What is current stays, and so do the numbers that are there.
+    """
+    add(client, make_status(), make_status(1, "trading"))
+    [first, _] = (fields[b"epoch"] for _, fields in client.xrange(KEYS.stream))
+    assert client.hget(KEYS.meta, "epoch") == first
+    assert client.hget(KEYS.meta, "server")
+    # As a replica that lacks the last one says it.
+    client.xtrim(KEYS.stream, maxlen=1)
+    client.hset(KEYS.meta, mapping={"number": 1, "server": "another"})
+    client.delete(KEYS.stream)
+    add(client, make_status(2, isin=HYNIX), make_status(3, "trading", isin=HYNIX))
+    entries: Any = client.xrange(KEYS.stream)
+    assert [entry_id for entry_id, _ in entries] == [b"2-0", b"3-0"]
+    [epoch] = {fields[b"epoch"] for _, fields in entries}
+    assert epoch != first
+    assert {entry.status.isin for entry in current(client)} == {SAMSUNG, HYNIX}

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.protocol.messages import StatusPosition
 from gateway.stream.counters import Counters
+from gateway.stream.statuses.newest_statuses import MOST_REMEMBERED
 from gateway.stream.statuses.status_delivery import (
     MOST_WAITING,
     STATUSES_A_FRAME,
@@ -177,3 +179,79 @@ def test_many_come_in_pieces() -> None:
     frames = frames_of(delivery)
     assert [len(frame["entries"]) for frame in frames] == [STATUSES_A_FRAME, 1]
     assert [frame["snapshot"] for frame in frames] == [True, False]
+
+
+def test_who_comes_back_gets_what_came_meanwhile_and_then_what_is_current() -> None:
+    desk, _, _ = make()
+    publish(desk, *(make_entry(n, (SAMSUNG, HYNIX)[n % 2]) for n in range(1, 9)))
+    delivery = StatusDelivery(desk, Held(SAMSUNG), lambda: None)
+    delivery.request(StatusPosition("e1", 3))
+    publish(desk, make_entry(9), make_entry(10))
+    meanwhile, current = frames_of(delivery)
+    assert numbers_of([meanwhile]) == [4, 6, 8, 9, 10]
+    assert (meanwhile["resumed"], meanwhile["missed"]) == (True, 0)
+    assert (numbers_of([current]), current["snapshot"]) == ([10], True)
+    publish(desk, make_entry(11))
+    assert numbers_of(frames_of(delivery)) == [11]
+
+
+def test_keys_that_are_added_later_repeat_nothing_of_those_before() -> None:
+    desk, _, _ = make()
+    publish(desk, *(make_entry(n, (SAMSUNG, HYNIX)[n % 2]) for n in range(1, 9)))
+    held, since = Held(SAMSUNG), StatusPosition("e1", 3)
+    delivery = StatusDelivery(desk, held, lambda: None)
+    delivery.request(since)
+    assert numbers_of(frames_of(delivery)[:1]) == [4, 6, 8]
+    already = delivery.held_after(since)
+    held.isins.add(HYNIX)
+    delivery.request(since, already)
+    assert numbers_of(frames_of(delivery)[:1]) == [5, 7]
+    # Two at once are one answer.
+    held.isins.clear()
+    delivery.request(since, delivery.held_after(since))
+    held.isins.add(HYNIX)
+    already = delivery.held_after(since)
+    held.isins.add(SAMSUNG)
+    delivery.request(since, already)
+    assert numbers_of(frames_of(delivery)[:1]) == [4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("since", "missed", "first"),
+    [
+        (StatusPosition("e1", 10), 0, None),
+        (StatusPosition("e1", 0), 4, 5),
+        (StatusPosition("e1", 4), 0, 5),
+        (StatusPosition("e1", 11), None, None),
+        (StatusPosition("e0", 9), None, None),
+    ],
+)
+def test_what_is_not_there_any_more_is_said(
+    since: StatusPosition, missed: int | None, first: int | None
+) -> None:
+    """With its number, or that nobody knows; what is there is told all the same."""
+    desk, delivery, _ = make(SAMSUNG)
+    desk.board.newest.replace(5, [make_entry(n) for n in range(5, 11)])
+    desk.board.number = 10
+    delivery.request(since)
+    [frame] = frames_of(delivery)
+    assert (frame["resumed"], frame["missed"], frame["snapshot"]) == (
+        True,
+        missed,
+        False,
+    )
+    assert numbers_of([frame])[:1] == ([] if first is None else [first])
+
+
+def test_a_position_waits_until_statuses_are_known_and_is_bounded() -> None:
+    desk, delivery, held = make(SAMSUNG)
+    desk.board.epoch = None
+    delivery.request(StatusPosition("e1", 0))
+    assert frames_of(delivery) == []
+    desk.board.replace("e1", 0, [])
+    publish(desk, *(make_entry(n) for n in range(1, MOST_REMEMBERED + 11)))
+    asyncio.run(desk.begin())
+    assert held.woken == 2
+    meanwhile, _ = frames_of(delivery)
+    assert len(meanwhile["entries"]) == MOST_WAITING
+    assert meanwhile["missed"] + MOST_WAITING == MOST_REMEMBERED + 10
