@@ -328,6 +328,16 @@ export interface Position {
   instruments?: unknown;
 }
 
+/** Of the windows behind `after` up to `offset`; `hasRows`: their rows were compared, too. */
+export interface Verdict {
+  state: "begins" | "holds" | "broken";
+  epoch: string;
+  after: number;
+  offset: number;
+  hasRows: boolean;
+  reason: string;
+}
+
 export interface Options {
   /** Text, or a function that returns a fresh token, or a promise of one. */
   token?: string | (() => string | Promise<string>);
@@ -341,6 +351,10 @@ export interface Options {
    * without it. Fewer are fewer bytes.
    */
   fields?: readonly string[];
+  /** Check the chain of windows; items need all `fields` then. */
+  verify?: boolean;
+  /** What that says of each step; without it the console is warned of a break. */
+  onChain?(verdict: Verdict): void;
   /** The text of `offline` says so if the gateway does not list the page's origin. */
   onState?(state: State, text: string): void;
   /** Every message, after it was taken in, the milliseconds that took, and its length. */

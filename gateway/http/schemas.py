@@ -201,6 +201,9 @@ class WindowAnswer(BaseModel):
     ]
     count: Annotated[int, shown(1, "how many rows it has, also of series", ge=0)]
     trades: Trades
+    chain: Annotated[list[str], Field(description="its hash and link")] = Field(
+        default=[]
+    )
     groups: list[GroupAnswer] = Field(default=[])
     data: list[WindowRow] = Field(default=[])
 

@@ -31,6 +31,7 @@ from throttle.contract.snapshot import Row
 from throttle.lease.lease import Fenced
 from throttle.publish.shown_days import BatchDays, ShownDays
 from throttle.publish.shown_versions import NoNews, ShownVersions
+from throttle.publish.window_chain import ChainedWindows, WindowChain
 from throttle.settings import ThrottleSettings
 from throttle.standing.restated import NOTHING_RESTATED, Restated
 from throttle.standing.taken_from_batch import TakingBack
@@ -128,6 +129,7 @@ class Publisher:
         self._term = term
         self._shown = ShownVersions(client, keys.last)
         self._days = ShownDays(client, keys.days_so_far, options.calendars)
+        self._chain = WindowChain(client, keys)
         # Places of markets are sent only if somebody listens to a market's channel.
         self._has_listeners = False
         # Which days go on is compared only if other jobs change them, too.
@@ -157,7 +159,8 @@ class Publisher:
         if taken is not None:
             batch = replace(batch, servers=taken.servers())
         while True:
-            args = self._document(batch, batch_id, no_news, days, restated)
+            links = self._chain.link(batch, no_news, self._shown.revised)
+            args = self._document(batch, batch_id, no_news, days, restated, links)
             status, *values = self._publish(keys=keys, args=args)
             if status == b"listened":
                 self._has_listeners = True
@@ -167,6 +170,11 @@ class Publisher:
                 # Others publish the same instruments, and both only go on: this ends.
                 self._days.forget(values[0].decode().split())
                 days = self._days.after(batch, taken)
+            elif status == b"chained":
+                # Whoever else has published may have raised a revision.
+                self._chain.at = values[0].decode()
+                self._shown.forget()
+                no_news = self._shown.no_news(batch, restated)
             elif status == b"stale":
                 no_news = NoNews.decode(values[0])
             else:
@@ -193,6 +201,7 @@ class Publisher:
         epoch, offset, windows, rows, old, listeners, jobs, stored = values
         self._has_listeners, self._has_others = listeners > 0, jobs > 1
         self._shown.learn()
+        self._chain.learn(links)
         self._days.learn(days)
         ledger = Ledger.decode(job, dict(zip(stored[::2], stored[1::2], strict=True)))
         off_by = 0 if ledger is None else ledger.off_by
@@ -206,6 +215,7 @@ class Publisher:
         no_news: NoNews,
         days: BatchDays,
         restated: Mapping[str, Restated],
+        links: ChainedWindows,
     ) -> list[bytes]:
         """Return what the script is given: a head that names all, then what is bytes.
 
@@ -236,15 +246,21 @@ class Publisher:
             "instruments_digest": batch.instruments.instruments.digest
             if batch.end.instruments
             else "",
+            "chain_at": links.at,
+            "chain_end": links.end,
+            "chain": links.of_all,
             "markets": [],
             "knows_markets": self._has_listeners,
             "windows": [
                 {
                     "end_ms": w.end_ms,
+                    "chain": part,
                     "counts": [len(of_one) for of_one in of_window],
                     "starting": days.starting_with(w.end_ms),
                 }
-                for w, of_window in zip(batch.windows, ordered, strict=True)
+                for w, of_window, part in zip(
+                    batch.windows, ordered, links.parts, strict=True
+                )
             ],
             "partitions": [
                 _encode_count(p, batch.end.count(p), count, late.get(p, NOTHING))
