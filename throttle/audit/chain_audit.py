@@ -8,6 +8,7 @@ what its books have of its trades.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from hmac import compare_digest
 from typing import NamedTuple
 
 from ingest.series import is_series
@@ -23,6 +24,7 @@ from tickthrottle_client.chain_v1 import (
     Link,
     Totals,
     digest_of,
+    sign,
 )
 
 SHOWN = 20
@@ -129,8 +131,10 @@ class ChainReport:
 class ChainAudit:
     """Looks at windows in the order of publication; ``report`` is what it has found."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: bytes = b"") -> None:
+        """Have signatures compared as well if there is a ``key``."""
         self.report = ChainReport()
+        self._key = key
         self._at: ChainPlace | None = None
         self._totals: dict[tuple[str, int], Totals] = {}
 
@@ -158,6 +162,13 @@ class ChainAudit:
             if hashed != link.hash:
                 text = "its hash is not that of its books, rows and the window before"
                 self._break(_ALTERED, window, text)
+        if self._key and not compare_digest(
+            link.signature.encode(), sign(self._key, link.hash).encode()
+        ):
+            text = (
+                "its signature is not that of the key" if link.signature else "unsigned"
+            )
+            self._break(_ALTERED, window, text)
         self._at = report.last = place
 
     def end(self, newest: ChainPlace | None) -> None:

@@ -1,7 +1,7 @@
 """One atomic publish of a batch: its windows, its refused trades and its books."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from itertools import chain
 from typing import Any, Literal
@@ -88,7 +88,8 @@ DEAD_LETTERS = 10_000
 class PublishOptions:
     """How a job publishes: under which name, and how much Redis keeps.
 
-    ``calendars`` say when an instrument's day begins.
+    ``calendars`` say when an instrument's day begins, ``chain_key`` signs the links of
+    windows.
     """
 
     job: str
@@ -97,6 +98,7 @@ class PublishOptions:
     log: LogKind = "redis"
     dead_letters: int = DEAD_LETTERS
     calendars: SessionCalendars = EVERYWHERE
+    chain_key: bytes = field(default=b"", repr=False)
 
     @classmethod
     def of(cls, settings: ThrottleSettings) -> "PublishOptions":
@@ -107,6 +109,7 @@ class PublishOptions:
             settings.window_log,
             settings.trade_log,
             calendars=SessionCalendars.create(*settings.calendars()),
+            chain_key=settings.chain_key(),
         )
 
 
@@ -129,7 +132,7 @@ class Publisher:
         self._term = term
         self._shown = ShownVersions(client, keys.last)
         self._days = ShownDays(client, keys.days_so_far, options.calendars)
-        self._chain = WindowChain(client, keys)
+        self._chain = WindowChain(client, keys, options.chain_key)
         # Places of markets are sent only if somebody listens to a market's channel.
         self._has_listeners = False
         # Which days go on is compared only if other jobs change them, too.

@@ -16,7 +16,7 @@ from throttle.contract.snapshot import LastValue
 from throttle.publish.shown_versions import NoNews, stored_values
 from throttle.window.batch import Batch
 from throttle.window.group_rows import Place
-from tickthrottle_client.chain_v1 import ChainPlace, Link
+from tickthrottle_client.chain_v1 import ChainPlace, Link, sign
 
 
 class ChainedWindows(NamedTuple):
@@ -31,8 +31,9 @@ class ChainedWindows(NamedTuple):
 class WindowChain:
     """Remembers where the stream stands, as far as one job can know."""
 
-    def __init__(self, client: redis.Redis, keys: Keys) -> None:
-        """Begin with nothing."""
+    def __init__(self, client: redis.Redis, keys: Keys, key: bytes = b"") -> None:
+        """Begin with nothing; links are signed if there is a ``key``."""
+        self._key = key
         self._client = client
         self._keys = keys
         self.at = ""
@@ -70,6 +71,8 @@ class WindowChain:
                 lines.append(body + b" " + sums)
             link = Link.make(place, epoch, number, window.end_ms, *lines)
             place = ChainPlace(epoch, number, link.hash)
+            if self._key:
+                link = link._replace(signature=sign(self._key, link.hash))
             links.append(link)
         parts = [_part([link]) for link in links]
         end = "" if place is None else place.text

@@ -4,9 +4,11 @@ This module is a contract (``docs/spec/tick-v1-chain.md``). Each window has a *l
 its end, the totals of its rows, the digest of its rows, and a hash over all of these
 and the place and hash of the window before. A row's *line* is the JSON object of its
 trade, a space, and its sums: ``{"isin":…} 37,9170,1829145000,199600,199300``. Series
-are not in it. Hashes and digests are SHA-256, base64 of URLs without padding.
+are not in it. Hashes and digests are SHA-256, base64 of URLs without padding. Where
+there is a key, a hash has its HMAC-SHA-256 behind it, where the link is stored.
 """
 
+import hmac
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
@@ -43,7 +45,16 @@ def digest_of(lines: Iterable[bytes]) -> str:
 
 
 def _hash(text: bytes) -> str:
-    return urlsafe_b64encode(sha256(text).digest())[:-1].decode()
+    return _text_of(sha256(text).digest())
+
+
+def _text_of(digest: bytes) -> str:
+    return urlsafe_b64encode(digest)[:-1].decode()
+
+
+def sign(key: bytes, digest: str) -> str:
+    """Return the signature of a window's hash."""
+    return _text_of(hmac.digest(key, digest.encode(), "sha256"))
 
 
 class Totals(NamedTuple):
@@ -120,7 +131,7 @@ class Link(NamedTuple):
     """What a window says of itself (``says``), and its hash.
 
     ``after`` is the place it comes after where that is not the offset before, None if
-    it is; ``BEGINS`` if nothing is before it.
+    it is; ``BEGINS`` if nothing is before it. ``signature`` is empty without a key.
     """
 
     hash: str
@@ -128,6 +139,7 @@ class Link(NamedTuple):
     totals: Totals
     digest: str
     after: str | None = None
+    signature: str = ""
 
     @property
     def says(self) -> str:
@@ -137,7 +149,8 @@ class Link(NamedTuple):
     @property
     def text(self) -> str:
         """How a window's header has it; ``parse`` gives back an equal one."""
-        text = f"{self.hash} {self.says}"
+        signed = f".{self.signature}" if self.signature else ""
+        text = f"{self.hash}{signed} {self.says}"
         return text if self.after is None else f"{text} {self.after}"
 
     @classmethod
@@ -148,7 +161,8 @@ class Link(NamedTuple):
             raise ValueError(f"link {text[:200]!r}: must have six parts or more")
         totals = Totals(int(parts[2]), parts[3], parts[4])
         after = parts[6] if len(parts) > 6 else None
-        return cls(parts[0], int(parts[1]), totals, parts[5], after)
+        digest, _, signature = parts[0].partition(".")
+        return cls(digest, int(parts[1]), totals, parts[5], after, signature)
 
     def hash_after(self, before: ChainPlace | None, epoch: str, offset: int) -> str:
         """Return the hash that it must have, behind this place and at that one."""

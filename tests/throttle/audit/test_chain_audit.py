@@ -1,33 +1,26 @@
 """The audit of the chain, over a stream on a real server."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
+from pydantic import ValidationError
 
-from tests.throttle.publishing import KEYS, A, B, Job, make_row
-from throttle.audit.chain_audit import ChainAudit, ChainReport
+from tests.chained import audit_chain
+from tests.throttle.publishing import KEYS, A, B, Job, W, make_row
+from throttle.audit.chain_audit import ChainAudit
 from throttle.audit.published import PublishedHistory
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import NO_VERSION
+from throttle.publish.publisher import Publisher, PublishOptions
+from throttle.settings import ThrottleSettings
 from tickthrottle_client.chain_v1 import ChainPlace, Link, Totals
 
 pytestmark = pytest.mark.redis
 
 Entry = tuple[bytes, dict[bytes, bytes]]
-
-
-def audit(client: redis.Redis, *, upto: bool = True) -> ChainReport:
-    """Audit what is in the window log, as the command does."""
-    history = PublishedHistory(client, "tt")
-    newest, checked = history.chain_end() if upto else None, ChainAudit()
-    for window in history.audited_windows(0, 2**53):
-        checked.look_at(window)
-    checked.end(newest)
-    for job in history.jobs():
-        checked.compare_books(history.batches(job))
-    return checked.report
 
 
 def alter(
@@ -58,7 +51,7 @@ def job(client: redis.Redis) -> Job:
 
 def test_a_chain_holds_and_says_what_was_traded(client: redis.Redis, job: Job) -> None:
     """Over late trades, trades that show nothing, empty windows and several at once."""
-    report = audit(client)
+    report = audit_chain(client)
     assert report.breaks == []
     assert report.is_right
     assert (report.windows, report.unlinked, report.batches) == (6, 0, 4)
@@ -76,7 +69,7 @@ def test_a_batch_that_is_repeated_leaves_the_chain_as_it_was(
     job.put(work)
     job.put(work)
     job.publish([make_row(A, 21)])
-    assert audit(client).breaks == []
+    assert audit_chain(client).breaks == []
 
 
 def test_every_byte_of_a_window_counts(client: redis.Redis, job: Job) -> None:
@@ -91,7 +84,7 @@ def test_every_byte_of_a_window_counts(client: redis.Redis, job: Job) -> None:
 
         kept: Any = client.xrange(KEYS.windows)
         alter(client, 2, flip, seal=False)
-        report = audit(client)
+        report = audit_chain(client)
         assert report.broken
         assert report.breaks[0].kind == "altered", (place, report.breaks)
         assert report.breaks[0].offset == 2, (place, report.breaks)
@@ -115,7 +108,7 @@ def test_who_writes_a_checksum_of_his_own_is_found_by_the_chain(
 ) -> None:
     """Rows, sums, the totals of the books, and the place."""
     alter(client, 2, lambda message: message.replace(*change), seal=True)
-    report = audit(client)
+    report = audit_chain(client)
     assert (report.breaks[0].kind, report.breaks[0].offset) == ("altered", 2)
     assert says in report.breaks[0].text
 
@@ -138,18 +131,18 @@ def test_a_window_whose_link_is_made_anew_breaks_the_next(
     [(_, fields)] = client.xrange(KEYS.windows, "2-0", "2-0")
     forged = forge(fields[b"snapshot"])
     alter(client, 2, lambda _: forged, seal=True)
-    first, *_ = audit(client).breaks
+    first, *_ = audit_chain(client).breaks
     assert (first.kind, first.offset) == ("altered", 3)
 
 
 def test_missing_windows_are_named(client: redis.Redis, job: Job) -> None:
     """Between others, and at the end."""
     client.xdel(KEYS.windows, "3-0")
-    [missing] = audit(client).breaks
+    [missing] = audit_chain(client).breaks
     assert (missing.kind, missing.offset) == ("missing", 4)
     assert missing.text == "1 windows before it are missing"
     client.xdel(KEYS.windows, "6-0")
-    assert audit(client).breaks[-1].kind == "missing"
+    assert audit_chain(client).breaks[-1].kind == "missing"
 
 
 def test_books_that_say_otherwise_are_named(client: redis.Redis, job: Job) -> None:
@@ -163,7 +156,7 @@ def test_books_that_say_otherwise_are_named(client: redis.Redis, job: Job) -> No
                 b'"published":2', b'"published":3'
             )
         client.xadd(key, fields, entry_id)
-    [found] = audit(client).breaks
+    [found] = audit_chain(client).breaks
     assert (found.kind, found.offset) == ("books", 1)
     assert found.text == "the books of its batch have 5 trades, its windows 4"
 
@@ -172,11 +165,11 @@ def test_a_new_epoch_names_the_end_of_the_old_one(
     client: redis.Redis, job: Job
 ) -> None:
     """A chain of its own, that goes on from it."""
-    before = audit(client).last
+    before = audit_chain(client).last
     assert before is not None
     job.start(is_rolled_back=True)
     job.publish([make_row(A, 30)])
-    report = audit(client)
+    report = audit_chain(client)
     assert report.breaks == []
     assert report.notes == [f"epoch {job.epoch} goes on from {before.text}"]
 
@@ -199,7 +192,7 @@ def test_a_restored_server_is_named_as_the_cause(client: redis.Redis, job: Job) 
     [found] = checked.report.breaks
     assert (found.kind, found.epoch, found.offset) == ("taken_back", job.epoch, 7)
     assert "had lost the 2 windows up to 8" in found.text
-    assert audit(client).breaks == []
+    assert audit_chain(client).breaks == []
 
 
 def test_several_jobs_make_one_chain(client: redis.Redis) -> None:
@@ -208,7 +201,7 @@ def test_several_jobs_make_one_chain(client: redis.Redis) -> None:
     for time in range(1, 4):
         one.publish([make_row(A, 2 * time, "5")])
         two.publish([(1, make_row(A, 3, "7")), (1, make_row(B, time))])
-    report = audit(client)
+    report = audit_chain(client)
     assert report.breaks == []
     assert report.windows == 6
 
@@ -231,7 +224,35 @@ def test_windows_of_a_version_without_a_chain_are_counted(
     client.hdel(KEYS.meta, "chain")
     job.start()
     job.publish([make_row(A, 40)])
-    report = audit(client)
+    report = audit_chain(client)
     assert (report.windows, report.unlinked, report.breaks) == (3, 2, [])
     assert report.is_right
     assert "the chain begins at offset 3" in report.notes[-1]
+
+
+def test_a_link_without_the_key_s_signature_is_named(client: redis.Redis) -> None:
+    """Who makes a chain of his own cannot sign it."""
+    key = b"k" * 32
+    job = Job(client)
+    options = PublishOptions("job", W, 100, chain_key=key)
+    job.publisher = Publisher(client, KEYS, options, job.term)
+    job.publish([make_row(A, 1)])
+    job.publish([make_row(A, 2)])
+    job.start()
+    job.publish([make_row(A, 3)])
+    windows = [*PublishedHistory(client, "tt").audited_windows(0, 2**53)]
+    for given, named in ((b"", []), (key, [3]), (b"x" * 32, [1, 2, 3])):
+        checked = ChainAudit(given)
+        for window in windows:
+            checked.look_at(window)
+        assert [one.offset for one in checked.report.breaks] == named
+
+
+def test_a_file_that_is_no_key_is_refused(tmp_path: Path) -> None:
+    """In a sentence that names it and the rule."""
+    short = tmp_path / "short"
+    short.write_bytes(b"secret\n")
+    with pytest.raises(ValidationError, match="must hold 32 bytes or more, not 6"):
+        ThrottleSettings(chain_key_file=short)
+    with pytest.raises(ValidationError, match="none cannot be read: No such file"):
+        ThrottleSettings(chain_key_file=tmp_path / "none")
