@@ -384,6 +384,9 @@ export class TickClient {
     this._isClosed = false; // by close()
     this._calm = options.minIntervalMs ? { min_interval_ms: options.minIntervalMs } : {};
     if (options.verify && options.fields) throw new TypeError("fields: verify needs all of them: leave fields out");
+    if (options.verify && !globalThis.crypto?.subtle) {
+      throw new TypeError("verify: needs a page by https, or of this machine: browsers hash nowhere else");
+    }
     this._fields = options.verify ? undefined : wireFields(options.fields);
     this._chain = null; // what checks it, once it is loaded
     this._checked = options.verify ? this._loadChain() : null; // what was to be checked is

@@ -142,6 +142,8 @@ export interface Ack {
   fields?: string[];
   /** Number to the key of an instrument or series. */
   names?: Record<string, string>;
+  /** The chain of windows is told. */
+  chain?: true;
   resumed?: boolean;
   /** Until when a token is good, microseconds since 1970. */
   expires?: number | null;
@@ -156,6 +158,8 @@ export interface Snapshot {
   /** The last piece. */
   final: boolean;
   names?: Record<string, string>;
+  /** The hash at the offset, or its beginning, then links; it is what `verify` reads. */
+  chain?: string[];
   groups?: Group[];
   data: Item[];
 }
@@ -169,6 +173,8 @@ export interface Update {
   /** How many windows it stands for, 1 if left out; 0 if some rows are held back. */
   merged?: number;
   names?: Record<string, string>;
+  /** The hash at the offset, or its beginning, then links; it is what `verify` reads. */
+  chain?: string[];
   groups?: Group[];
   data: Item[];
 }
@@ -199,6 +205,8 @@ export interface Heartbeat {
   epoch: Epoch;
   offset: number;
   window: number | null;
+  /** The hash at the offset, or its beginning, then links; it is what `verify` reads. */
+  chain?: string[];
   server_time: number;
 }
 

@@ -194,7 +194,7 @@ def lines_of_items(frame: str) -> list[bytes]:
     Raises ValueError or TypeError for what is no message with items.
     """
     lines, decode = list[bytes](), JSONDecoder().raw_decode
-    at = frame.rindex(_DATA) + len(_DATA)
+    at = frame.index(_DATA) + len(_DATA)
     while frame[at] != "]":
         _, end = decode(frame, at)
         item = _ITEM.fullmatch(frame, at, end)
