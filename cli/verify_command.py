@@ -118,7 +118,9 @@ def _audit_archive(audit: ChainAudit, root: Path, bounds: tuple[int, int]) -> li
             audit.look_at(AuditedWindow.of(snapshot))
         for file in ((WINDOWS_FILE, FILED_WINDOWS), (ROWS_FILE, ROWS)):
             reader.read_each(*file, bounds, _read_whole)
-        return [*(gap.text for gap in reader.gaps(*bounds)), *reader.damage()]
+        # What is missing between windows is a break; what was never kept is none.
+        audit.report.notes += [gap.text for gap in reader.gaps(*bounds)]
+        return reader.damage()
 
 
 def _read_whole(_: Segment, file: CheckedFile) -> None:

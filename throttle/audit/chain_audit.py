@@ -88,7 +88,7 @@ class AuditedWindow(NamedTuple):
                 time_us,
                 seq,
             )
-            # What made-up trades of tests leave out says nothing else either.
+            # A body that has no number says nothing of a version.
             is_said = said in row.body or b'"seq"' not in row.body
             if revision and b'"revision":%d' % revision not in row.body:
                 is_said = False
