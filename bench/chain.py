@@ -28,9 +28,8 @@ class _Unlinked(WindowChain):
     """Says where the stream stands, and nothing of windows."""
 
     def link(self, batch: Batch, *_: object) -> ChainedWindows:
-        where = self._client.hmget(self._keys.meta, "epoch", "offset", "chain")
         if not self.at:
-            self.at = " ".join((part or b"").decode() for part in where)
+            self.has_moved()
         epoch, offset, *_ = self.at.split(" ")
         end = ChainPlace(epoch, int(offset) + len(batch.windows), "0" * 43).text
         return ChainedWindows(self.at, end, [""] * len(batch.windows), "")

@@ -157,6 +157,9 @@ class Publisher:
             *(names.batches(job), names.groups, names.days_so_far),
             *(f"{names.dead(job)}:{p}" for p in batch.end.partitions),
         ]
+        if self._has_others and self._chain.has_moved():
+            # Asked for first, the batch is seldom sent twice.
+            self._shown.forget()
         no_news = self._shown.no_news(batch, restated)
         days = self._days.after(batch, taken)
         if taken is not None:

@@ -47,8 +47,7 @@ class WindowChain:
         ``revised`` are the versions of rows that have a revision.
         """
         if not self.at:
-            where: Any = self._client.hmget(self._keys.meta, "epoch", "offset", "chain")
-            self.at = " ".join((part or b"").decode() for part in where)
+            self.has_moved()
         epoch, offset, text = self.at.split(" ", 2)
         place, shown = ChainPlace.parse(text), self._shown(no_news)
         links = list[Link]()
@@ -77,6 +76,12 @@ class WindowChain:
         parts = [_part([link]) for link in links]
         end = "" if place is None else place.text
         return ChainedWindows(self.at, end, parts, _part(links))
+
+    def has_moved(self) -> bool:
+        """Read where the stream stands; tell whether that is elsewhere than known."""
+        where: Any = self._client.hmget(self._keys.meta, "epoch", "offset", "chain")
+        before, self.at = self.at, " ".join((part or b"").decode() for part in where)
+        return self.at != before
 
     def learn(self, published: ChainedWindows) -> None:
         """Take in that a batch was published."""
