@@ -46,7 +46,7 @@ class ChainTail:
         """
         first = self._links[0][0].offset if self._links else upto + 1
         last = first + len(self._links) - 1
-        if since == upto or not first <= upto <= last:
+        if not first <= upto <= last or upto <= since <= last:
             return []
         digest = self._links[upto - first][0].hash
         if not first <= since < upto:
