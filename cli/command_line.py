@@ -36,6 +36,7 @@ from cli.logs import configure_logs, log_to_stderr
 from cli.terminal.inspect_file import inspect
 from cli.terminal.status import status
 from cli.terminal.watch import watch
+from cli.verify_command import verify
 from gateway.settings import GatewaySettings
 from ingest.sources.trade_lines import LineOptions
 from intake.settings import IntakeSettings
@@ -81,9 +82,9 @@ def program(
     `run` starts everything on this machine. The other commands start one part each,
     load the instrument table (instruments), say what a file is (inspect), make windows
     and bars of one (backtest), try a decoder (decode), or look and change nothing
-    (watch, status, ledger, windows, trades, rebuild, reconcile, topology), against the
-    server at REDIS_URL, or the pipeline that `run` has started here. Every setting is
-    also an environment variable, see docs/settings.md.
+    (watch, status, ledger, windows, trades, rebuild, verify, reconcile, topology),
+    against the server at REDIS_URL, or the pipeline that `run` has started here. Every
+    setting is also an environment variable, see docs/settings.md.
     """
     log_to_stderr()
     for sentence in unknown_variables(os.environ):
@@ -287,7 +288,7 @@ def intake(settings: IntakeSettings) -> None:
 for command in (
     *(simulate, replay, ingest, inspect, backtest, decode, feed, topic, key),
     archive,
-    *(watch, status, ledger, windows, trades, rebuild, reconcile, topology),
+    *(watch, status, ledger, windows, trades, rebuild, verify, reconcile, topology),
     load,
 ):
     app.command(epilog=examples_of(command.__name__))(command)

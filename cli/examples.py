@@ -96,6 +96,11 @@ EXAMPLES = {
         "tickthrottle trades --dead --reason bad_price --json",
     ),
     "rebuild": ("tickthrottle rebuild --from 2026-03-20T00:00:04",),
+    "verify": (
+        "tickthrottle verify",
+        "tickthrottle verify --archive-dir /var/lib/tickthrottle --from 2026-03-20",
+        "tickthrottle verify --gateway https://prices.example",
+    ),
     "reconcile": (
         "tickthrottle reconcile --acknowledged feed.json",
         "tickthrottle reconcile --archive-dir /var/lib/tickthrottle",

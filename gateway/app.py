@@ -38,8 +38,8 @@ from ingest.process.abandoned_handshake import ignore_abandoned_handshakes
 
 STATIC = Path(__file__).parents[1] / "pages"
 
-CLIENT = "/static/tick.js"
-"""Pages of other hosts import it; it imports nothing."""
+CLIENT = ("/static/tick.js", "/static/tick-chain.js")
+"""Pages of other hosts import them; each is a file for itself."""
 
 PREFLIGHT_LASTS_S = 600
 """For this long a browser does not ask again whether it may send its request."""
@@ -146,7 +146,7 @@ def create_public_app(backend: Backend, firehose: Firehose) -> FastAPI:
             max_age=PREFLIGHT_LASTS_S,
         )
     # A page that is not listed gets the client, too: it is what tells the page so.
-    app.add_middleware(SecurityHeaders, open_files=(CLIENT,))
+    app.add_middleware(SecurityHeaders, open_files=CLIENT)
     return app
 
 

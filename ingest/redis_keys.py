@@ -43,7 +43,8 @@ class Keys:
         ``form`` if that is not 1, and the ``server`` that holds it; ``cut:<job>``,
         ``log:<job>`` and ``term:<job>``, how far each job has published, of which log,
         and who may go on; ``released:<job>``, who gave its lease back last;
-        ``candidate:<job>``, who is about to (``candidate.py``).
+        ``candidate:<job>``, who is about to (``candidate.py``); ``chain``, the place
+        of the newest window with a link (``chain_v1.py``).
         """
         return f"{self.namespace}:meta"
 
@@ -67,7 +68,9 @@ class Keys:
 
     @property
     def windows(self) -> str:
-        """Stream, the window log: id ``<offset>-0``, field ``snapshot``. Bounded."""
+        """Stream, the window log: id ``<offset>-0``, field ``snapshot``, and ``sha1``,
+        that of it. Bounded.
+        """
         return f"{self.namespace}:windows"
 
     @property

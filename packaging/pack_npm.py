@@ -14,7 +14,8 @@ def pack(target: Path) -> None:
     with TemporaryDirectory() as folder:
         package = Path(folder) / "package"
         shutil.copytree(ROOT / "clients" / "js", package)
-        shutil.copy(ROOT / "pages" / "tick.js", package)
+        for name in ("tick.js", "tick-chain.js"):
+            shutil.copy(ROOT / "pages" / name, package)
         options = ("--silent", "--offline", "--pack-destination", target.resolve())
         subprocess.run(
             ["npm", "pack", *options], cwd=package, check=True, stdout=sys.stderr

@@ -49,6 +49,7 @@ const NAMED = 10; // keys in a line of the console
 // "KR7005930003@NXT", a venue of an instrument, is none of all instruments.
 const isInstrument = (key) => !key.includes("@");
 
+const CHAINED = new Set(["snapshot", "update", "heartbeat"]); // may say something of the chain
 const GROUP = "group:";
 const ALL_GROUPS = "group:*";
 const SHORT = 15; // digits that a binary number has for sure
@@ -327,6 +328,10 @@ export class TickClient {
   //                         `time` and `seq` an older item is not known as one, and without
   //                         `volume`, `value`, `high` and `low` nobody knows the sums of several
   //                         trades
+  //   verify                check the chain of windows (docs/verify.md); items need all fields
+  //                         then. It loads tick-chain.js from beside this file
+  //   onChain(verdict)      what that says of each step: {state, epoch, after, offset, hasRows,
+  //                         reason}; without it the console is warned of a break
   //   onState(state, text)  connecting, live, stale (no windows arrive, or nothing
   //                         at all for three of them), starting
   //                         (they will, the job that makes them starts), offline (a new
@@ -381,7 +386,14 @@ export class TickClient {
     this._attempt = 0;
     this._isClosed = false; // by close()
     this._calm = options.minIntervalMs ? { min_interval_ms: options.minIntervalMs } : {};
-    this._fields = wireFields(options.fields);
+    if (options.verify && options.fields) throw new TypeError("fields: verify needs all of them: leave fields out");
+    if (options.verify && !globalThis.crypto?.subtle) {
+      throw new TypeError("verify: needs a page by https, or of this machine: browsers hash nowhere else");
+    }
+    this._fields = options.verify ? undefined : wireFields(options.fields);
+    this._chain = null; // what checks it, once it is loaded
+    this._checked = options.verify ? this._loadChain() : null; // what was to be checked is
+    this._isPart = false; // a gateway of one market
     this._positions = new Positions();
     this._hasOpened = false; // this client, any connection
     this._outsider = ""; // why it could not, if a gateway does not know the page
@@ -525,6 +537,7 @@ export class TickClient {
   _drop(some) {
     const keys = some.filter((key) => !this._isHeld(key));
     keys.forEach((key) => this._rejected.delete(key));
+    if (keys.includes(EVERYTHING)) this._checkNext(() => this._chain.follow(false));
     if (keys.length && this._isOpen) this._dropped.set(this._send({ op: "unsubscribe", keys }), keys);
   }
 
@@ -782,6 +795,7 @@ export class TickClient {
     for (const isin of this._tradesBegun) this._tradesLost.add(isin);
     this._isBarSnapshotDue = false;
     this._positions = new Positions();
+    this._checkNext(() => this._chain.follow(false));
     const socket = new WebSocket(this._url, "tick.v1");
     this._socket = socket;
     this._watch();
@@ -808,6 +822,7 @@ export class TickClient {
       const message = readMessage(event.data);
       this._positions._read(message);
       this._take(message);
+      if (CHAINED.has(message.type)) this._checkNext(() => this._chain.take(event.data, message));
       if (this._isSilent) {
         this._isSilent = false;
         this._tellFeed();
@@ -857,7 +872,8 @@ export class TickClient {
   _subscribe(keys, options = {}) {
     if (!this._isOpen || !keys.length) return;
     keys.forEach((key) => this._rejected.delete(key));
-    this._asked.set(this._send({ op: "subscribe", keys, ...this._calm, fields: this._fields, ...options }), keys);
+    const chain = this._checked !== null && kindOf(keys) === EVERYTHING ? (this._chain?.place?.offset ?? true) : undefined;
+    this._asked.set(this._send({ op: "subscribe", keys, ...this._calm, fields: this._fields, chain, ...options }), keys);
   }
 
   // Ask for those keys that are still listened to; say whether any is.
@@ -935,6 +951,21 @@ export class TickClient {
     if (this.retryAtMs !== null) this._tellOffline();
   }
 
+  async _loadChain() {
+    const { ChainCheck } = await import("./tick-chain.js");
+    this._chain = new ChainCheck();
+  }
+
+  // Have something done with the chain when all before it is.
+  _checkNext(step) {
+    if (this._checked === null) return;
+    this._checked = this._checked.then(step).then((verdict) => {
+      if (!verdict || this._isClosed) return;
+      if (this._options.onChain) this._say("onChain", verdict);
+      else if (verdict.state === "broken") console.warn("the chain of windows is broken", verdict);
+    });
+  }
+
   _end(text) {
     this._forgetSocket();
     clearTimeout(this._timer);
@@ -973,6 +1004,7 @@ export class TickClient {
         this.statuses.clear();
         this._heartbeatMs = message.heartbeat_ms;
         this.windowMs = message.window_ms ?? this.windowMs;
+        this._isPart = message.market !== undefined;
         this.clockSkewMs = message.server_time / 1000 - Date.now();
         break;
       case "ack":
@@ -1035,6 +1067,9 @@ export class TickClient {
     if (kind === BARS) {
       if (message.accepted.length) this._isBarSnapshotDue = true;
     } else if (kind === EVERYTHING) {
+      // What comes before its snapshot is of other keys.
+      const takesAll = !this._isPart;
+      if (message.accepted.includes(EVERYTHING)) this._checkNext(() => this._chain.follow(takesAll));
       for (const [key, isins] of Object.entries(message.members ?? {})) this._setMembers(key, isins);
       this._instruments = message.instruments ?? this._instruments;
       if (message.accepted.length) this._isSnapshotDue = true;

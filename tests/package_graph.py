@@ -127,6 +127,7 @@ FLOORS = {
         "terminal",
         "archive_command",
         "key_command",
+        "verify_command",
         "command_line",
     ),
     "loadtest": (

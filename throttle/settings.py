@@ -4,11 +4,17 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from zoneinfo import available_timezones
 
 import orjson
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import NoDecode
 
 from ingest.market_hours.trading_sessions import TradingSessions
@@ -21,6 +27,7 @@ PRODUCTS_PATTERN = rf"{_PRODUCT}(?:,{_PRODUCT})*"
 _CHECKPOINT = r"^(?:[a-z][a-z0-9+.-]*://?|/)\S+$|^$"
 _CALENDAR = r"(?:[A-Z]{2}=)?[A-Za-z0-9_+/-]+@(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _CALENDARS = rf"^{_CALENDAR}(?:,{_CALENDAR})*$"
+CHAIN_KEY_BYTES = 32
 EVERYDAY = "Asia/Seoul@00:00"
 """The calendar of instruments that no other one is named for."""
 _SPAN = r"[0-9]{1,5}(?:-[0-9]{1,5})?"
@@ -214,6 +221,31 @@ class ThrottleSettings(SparkSettings):
 
     window_log: int = Field(450, ge=1)
     """Windows kept in the window log (450 of 2 s: 15 minutes)."""
+
+    chain_key_file: Path | None = None
+    """The file with the secret that the links of windows are signed with."""
+
+    @model_validator(mode="after")
+    def _check_key(self) -> Self:
+        self.chain_key()
+        return self
+
+    def chain_key(self) -> bytes:
+        """Return the secret, empty without a file. Raises ValueError."""
+        path = self.chain_key_file
+        if path is None:
+            return b""
+        try:
+            key = path.read_bytes().strip()
+        except OSError as error:
+            reason = f"{path} cannot be read: {error.strerror}"
+            raise ValueError(f"chain_key_file: {reason}") from None
+        if len(key) < CHAIN_KEY_BYTES:
+            raise ValueError(
+                f"chain_key_file: {path} must hold {CHAIN_KEY_BYTES} bytes or more, "
+                f"not {len(key)}"
+            )
+        return key
 
 
 class AnalyticsSettings(SparkSettings):

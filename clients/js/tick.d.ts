@@ -142,6 +142,8 @@ export interface Ack {
   fields?: string[];
   /** Number to the key of an instrument or series. */
   names?: Record<string, string>;
+  /** The chain of windows is told. */
+  chain?: true;
   resumed?: boolean;
   /** Until when a token is good, microseconds since 1970. */
   expires?: number | null;
@@ -156,6 +158,8 @@ export interface Snapshot {
   /** The last piece. */
   final: boolean;
   names?: Record<string, string>;
+  /** The hash at the offset, or its beginning, then links; it is what `verify` reads. */
+  chain?: string[];
   groups?: Group[];
   data: Item[];
 }
@@ -169,6 +173,8 @@ export interface Update {
   /** How many windows it stands for, 1 if left out; 0 if some rows are held back. */
   merged?: number;
   names?: Record<string, string>;
+  /** The hash at the offset, or its beginning, then links; it is what `verify` reads. */
+  chain?: string[];
   groups?: Group[];
   data: Item[];
 }
@@ -199,6 +205,8 @@ export interface Heartbeat {
   epoch: Epoch;
   offset: number;
   window: number | null;
+  /** The hash at the offset, or its beginning, then links; it is what `verify` reads. */
+  chain?: string[];
   server_time: number;
 }
 
@@ -330,6 +338,16 @@ export interface Position {
   instruments?: unknown;
 }
 
+/** Of the windows behind `after` up to `offset`; `hasRows`: their rows were compared, too. */
+export interface Verdict {
+  state: "begins" | "holds" | "broken";
+  epoch: string;
+  after: number;
+  offset: number;
+  hasRows: boolean;
+  reason: string;
+}
+
 export interface Options {
   /** Text, or a function that returns a fresh token, or a promise of one. */
   token?: string | (() => string | Promise<string>);
@@ -343,6 +361,10 @@ export interface Options {
    * without it. Fewer are fewer bytes.
    */
   fields?: readonly string[];
+  /** Check the chain of windows; items need all `fields` then. */
+  verify?: boolean;
+  /** What that says of each step; without it the console is warned of a break. */
+  onChain?(verdict: Verdict): void;
   /** The text of `offline` says so if the gateway does not list the page's origin. */
   onState?(state: State, text: string): void;
   /** Every message, after it was taken in, the milliseconds that took, and its length. */

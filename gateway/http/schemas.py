@@ -186,6 +186,12 @@ class GroupsAnswer(BaseModel):
     data: list[GroupAnswer]
 
 
+LINK = (
+    "4IcxBE-7GLSwNLgT1UxShN44_rP1a2jyhegLOIe1UUo 1773964804000 37 9170 1829145000 "
+    "ablUfJ6uVzH9kJbqW0xIqvozae5hJka_kdMHZ_IQNn0"
+)
+
+
 class WindowAnswer(BaseModel):
     """What one job has published of a window.
 
@@ -201,6 +207,9 @@ class WindowAnswer(BaseModel):
     ]
     count: Annotated[int, shown(1, "how many rows it has, also of series", ge=0)]
     trades: Trades
+    chain: Annotated[list[str], shown([LINK], "its hash, and its link")] = Field(
+        default=[]
+    )
     groups: list[GroupAnswer] = Field(default=[])
     data: list[WindowRow] = Field(default=[])
 

@@ -86,6 +86,8 @@ class Subscribe:
     So do ``fields``, those that rows have by position; rows are objects without them.
     ``last`` is how many bars are wanted of each key of bars, ``bars_since`` what a
     returning client has of them, ``statuses_since`` what it was told of statuses.
+    ``chain`` has the chain of windows told from now on: -1 anew, or on from an offset
+    whose hash the client knows; None as before.
     """
 
     message_id: MessageId
@@ -97,6 +99,7 @@ class Subscribe:
     bars_since: BarPosition | None = None
     fields: tuple[str, ...] = ()
     statuses_since: StatusPosition | None = None
+    chain: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +290,7 @@ def _read_command(message: dict[str, Any], message_id: MessageId) -> Command:
                 _read_bars_since(message),
                 _read_fields(message),
                 _read_statuses_since(message),
+                _read_chain(message),
             )
         case "unsubscribe":
             return Unsubscribe(message_id, _read_keys(message))
@@ -320,6 +324,17 @@ def _read_fields(message: dict[str, Any]) -> tuple[str, ...]:
     if not is_list or not all(isinstance(name, str) for name in fields):
         raise _BadField(f"fields: must be a list of 1 to {MOST_FIELDS} names")
     return tuple(fields)
+
+
+def _read_chain(message: dict[str, Any]) -> int | None:
+    value = message.get("chain")
+    if value is None:
+        return None
+    if value is True:
+        return -1
+    if type(value) is not int or value < 0:
+        raise _BadField("chain: must be true, or an offset whose hash you know")
+    return value
 
 
 def _read_snapshot(message: dict[str, Any]) -> bool:

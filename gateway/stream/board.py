@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.protocol.key_sets import InstrumentNumbers
+from gateway.stream.chain_tail import ChainTail
 from gateway.stream.group_board import GroupBoard
 from gateway.stream.once_per_window import OncePerWindow
 from ingest.instrument_table.known_instruments import Instruments
@@ -63,7 +64,8 @@ class Board:
     ``groups`` has the newest figures of markets and sectors. Each value has the day so
     far as of it, where that is known. ``clock_ms`` is the time of day as of the newest
     update, the end of its window if nobody says it. What has a value has a number;
-    below ``named`` are those of all that had one when it was last changed.
+    below ``named`` are those of all that had one when it was last changed. ``chain``
+    has the newest links; a copy has none.
     """
 
     def __init__(self) -> None:
@@ -76,6 +78,7 @@ class Board:
         self.numbers = InstrumentNumbers()
         self.named = 0
         self.groups = GroupBoard()
+        self.chain = ChainTail()
         self._rows: dict[str, LastValue] = {}
         # The keys of its series, by instrument.
         self._series: dict[str, list[str]] = {}
@@ -135,6 +138,7 @@ class Board:
         The caller has checked that it follows ``position``.
         """
         offset = snapshot.offset
+        self.chain.take(snapshot)
         fresh = [r for r in snapshot.rows if self._is_news(r.isin, r.version, offset)]
         for row in fresh:
             day = self._day_with(row)

@@ -169,7 +169,7 @@ class Client:
             return
         sender, delivery = self.sender, self.delivery
         if sender.is_ready and not delivery.is_owed and not self._has_words():
-            frame = heartbeat_frame(delivery.position(), now_us)
+            frame = self._heartbeat(now_us)
             self.sent(1, sender.write(frame), now_s)
             return
         self._heartbeat_us = now_us
@@ -213,9 +213,14 @@ class Client:
             frame = trades.next_frame()
         if self._heartbeat_us is not None:
             if frame is None:
-                frame = heartbeat_frame(self.delivery.position(), self._heartbeat_us)
+                frame = self._heartbeat(self._heartbeat_us)
             self._heartbeat_us = None
         return frame
+
+    def _heartbeat(self, now_us: int) -> bytes:
+        position = self.delivery.position()
+        frame = heartbeat_frame(position, now_us)
+        return self.delivery.with_chain(frame, position.offset)
 
     def _has_words(self) -> bool:
         """Say whether there is anything to be sent beside data."""

@@ -242,6 +242,7 @@ class ClientCommands:
         bar_count = self._check_snapshot(command, bars)
         self._place(command)
         since = command.since if self.delivery.can_resume(command.since) else None
+        self.delivery.chain(command.chain, since)
         self.has_asked = self.has_asked or bool(every)
         told = command.statuses_since
         already: Set[str] = frozenset()
@@ -273,6 +274,7 @@ class ClientCommands:
             resumed=since is not None and command.wants_snapshot,
             **self._members(accepted, now_s),
             **self._positions(accepted, now_s),
+            **({} if command.chain is None else {"chain": True}),
         )
 
     def close(self) -> None:

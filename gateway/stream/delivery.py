@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from gateway.admission.bounds import Bounds
 from gateway.positions.client_positions import ClientPositions
 from gateway.positions.field_sets import FieldSet
@@ -32,6 +34,8 @@ MOST_PIECES = 32
 
 LOOKED_AT = 64
 """So many last values are looked at for the fields that trades have."""
+
+_DATA = b',"data":['
 
 AHEAD_MOST = 30
 """A client may have seen this many windows more than this gateway, from another one."""
@@ -104,6 +108,9 @@ class Delivery:
     _regrouped: _Regrouped | None = None
     # None: rows are objects.
     positions: ClientPositions | None = None
+    # Up to which offset it knows the chain, below 0 if it does not yet. None: it has
+    # not asked.
+    chained: int | None = None
     # In order, as a tuple: a set of thirty is two thirds of what a client costs.
     keys: tuple[str, ...] = ()
     _mailbox: Mailbox = field(default_factory=Mailbox)
@@ -156,6 +163,28 @@ class Delivery:
             told = 0 if before is None else before.told
             self.positions = ClientPositions(fields, told)
         return None if before is None else before.fields
+
+    def chain(self, known: int | None, since: Since | None) -> None:
+        """Have the chain told from now on: anew (below 0), or on from an offset.
+
+        Who is told it already goes on from there, unless it is to begin anew.
+        """
+        self.take_in()
+        if known is not None and (known < 0 or self.chained is None):
+            self.chained = -1 if since is None else known
+
+    def with_chain(self, frame: bytes, offset: int) -> bytes:
+        """Return a message up to an offset, with the links that lead to it."""
+        if self.chained is None:
+            return frame
+        told = self._board.chain.told(self.chained, offset)
+        if not told:
+            return frame
+        self.chained = offset
+        # Before the rows: a client finds it there without reading them.
+        at = frame.find(_DATA)
+        at = len(frame) - 1 if at < 0 else at
+        return b'%b,"chain":%b%b' % (frame[:at], orjson.dumps(told), frame[at:])
 
     def some_bodies(self) -> Iterable[bytes]:
         """Return rows of some instruments, for the fields that trades have."""
@@ -282,10 +311,7 @@ class Delivery:
         ):
             return None
         self._taken_in = newest.number
-        if self.positions is not None:
-            form = newest.update.by_position(self.positions.fields)
-            return form.frame(self._mailbox.key_set) or b""
-        return newest.update.frame(self._mailbox.key_set) or b""
+        return self._update_frame(newest.update) or b""
 
     def close(self) -> None:
         """Watch nothing any more."""
@@ -329,17 +355,24 @@ class Delivery:
             due = mailbox.take(self._bounds.snapshot_items)
             if isinstance(due, SnapshotPiece):
                 self._gathered_window = self._board.position.window
-                return self._snapshot_frame(due)
+                frame = self._snapshot_frame(due)
+                return self.with_chain(frame, due.offset) if due.final else frame
             self._sent_interval = self._interval_begun()
             if isinstance(due, frames.Update):
-                if self.positions is not None:
-                    form = due.by_position(self.positions.fields)
-                    return form.frame(mailbox.key_set)
-                return due.frame(mailbox.key_set)
+                return self._update_frame(due)
             if due is not None:
                 self._gathered_window = self._board.position.window
-                return self._merged_frame(due)
+                return self.with_chain(
+                    self._merged_frame(due), self._board.complete.offset
+                )
         return None
+
+    def _update_frame(self, update: frames.Update) -> bytes | None:
+        form: frames.Update | frames.UpdateByPosition = update
+        if self.positions is not None:
+            form = update.by_position(self.positions.fields)
+        frame = form.frame(self._mailbox.key_set)
+        return frame and self.with_chain(frame, update.position.offset)
 
     def position(self) -> Position:
         """Return the position up to which the client was sent everything."""

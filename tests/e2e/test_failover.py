@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from cli.command_line import app
 from ingest.redis_keys import Keys
+from tests.chained import check_chain
 from tests.conftest import PATIENCE, eventually
 from tests.e2e.books import check_against_oracle
 from tests.e2e.checker import checker_at
@@ -127,6 +128,7 @@ def test_a_primary_killed_under_load_costs_nothing_that_was_acknowledged(
         after = servers.client(servers.primary_port())
         wait_until_all_is_published(after)
         check_against_oracle(after, W)
+        check_chain(after)
         assert checker.problems == []
         checker.close()
         lacks = max(has.values()) - has[servers.primary_port()]

@@ -1,4 +1,4 @@
-"""docs/spec/: its two pages have what the code and docs/asyncapi.yaml have, no more.
+"""docs/spec/: its pages have what the code and docs/asyncapi.yaml have, no more.
 
 Every frame of a gateway in a test is checked against the latter.
 """
@@ -18,7 +18,10 @@ from tickthrottle_client.tick_v1 import CloseCode, is_final
 
 PAGES = [
     (DOCUMENT_PATH.parent / "spec" / name).read_text("utf-8")
-    for name in ("tick-v1.md", "tick-v1-positions.md", "tick-v1-status.md")
+    for name in (
+        *("tick-v1.md", "tick-v1-positions.md"),
+        *("tick-v1-chain.md", "tick-v1-status.md"),
+    )
 ]
 SPEC = "\n".join(PAGES)
 MESSAGES = {n: m["payload"] for n, m in document()["components"]["messages"].items()}

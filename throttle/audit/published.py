@@ -7,6 +7,7 @@ throttle would not have written. The trade log's entries are in ``log_entries.py
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha1
 from heapq import merge
 from typing import Any
 
@@ -21,11 +22,13 @@ from ingest.instrument_table.known_instruments import Instruments
 from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogKind
 from ingest.tradelog.redis_log_reader import scan_stream
+from throttle.audit.chain_audit import AuditedWindow
 from throttle.audit.compare import PublishedVersions
 from throttle.contract.cut import NOWHERE
 from throttle.contract.dead_letter import DeadLetter, letter_id
 from throttle.contract.ledger import BatchEntry, Ledger
 from throttle.contract.snapshot import LastValue, WindowSnapshot
+from tickthrottle_client.chain_v1 import ChainPlace
 
 # Windows are big, some hundred kilobytes each.
 _WINDOWS_PIECE = 20
@@ -86,6 +89,34 @@ class PublishedHistory:
             is_early = first_ms is not None and window.window < first_ms
             if not is_early and not is_late and (isin is None or rows):
                 yield replace(window, rows=rows)
+
+    def chain_end(self) -> ChainPlace | None:
+        """Return the place of the newest window that has a link, None if none has."""
+        text: Any = self._client.hget(self._keys.meta, "chain")
+        return ChainPlace.parse((text or b"").decode())
+
+    def audited_windows(self, first_ms: int, last_ms: int) -> Iterator[AuditedWindow]:
+        """Yield the windows that end in a range as they are found, altered or not."""
+        stream = scan_stream(self._client, self._keys.windows, piece=_WINDOWS_PIECE)
+        for entry_id, fields in stream:
+            offset, message = (
+                int(entry_id.partition(b"-")[0]),
+                fields.get(b"snapshot", b""),
+            )
+            told, problem = fields.get(b"sha1"), ""
+            if told is not None and told != sha1(message).hexdigest().encode():
+                problem = "it is not as it was written, by its checksum"
+            try:
+                snapshot = WindowSnapshot.decode(message)
+                if not first_ms <= snapshot.window <= last_ms:
+                    continue
+                if snapshot.offset != offset:
+                    problem = problem or f"it says the offset {snapshot.offset}"
+                # By its id, which nobody can alter in place.
+                yield AuditedWindow.of(snapshot, problem)._replace(offset=offset)
+            except ValueError as error:
+                problem = problem or f"cannot be read: {error!s:.120}"
+                yield AuditedWindow("?", offset, None, problem=problem)
 
     def versions_before(self) -> PublishedVersions:
         """Return what was published before the oldest window; ask before reading them.

@@ -11,12 +11,13 @@ those of ``row_sums.py``. In place of an ISIN the key of a series may stand
 each (``day_so_far.py``): in a message of the channel of every row, as of it, in one of
 the window log of those rows alone that start a day. A window that was joined with the
 instrument table has two more fields at the header's end, ``"instruments"``, the
-table's version, and ``"groups"``, a list (``group.py``).
+table's version, and ``"groups"``, a list (``group.py``). Before these stands
+``"chain"``, the link of each window (``chain_v1.py``); a version before it has none.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -25,6 +26,7 @@ from throttle.contract.day_so_far import STARTS, day_after, decode_days, encode_
 from throttle.contract.group import Group, decode_groups, encode_groups
 from throttle.contract.row_sums import RowSums, checked, count_of
 from throttle.contract.trade_order import REVISION_CHARS
+from tickthrottle_client.chain_v1 import Link
 from tickthrottle_client.taking_back_v1 import REVISION
 
 _GROUPS = b',"groups":'
@@ -141,7 +143,7 @@ class WindowSnapshot:
     ``instruments_version`` is that of the instrument table it was joined with, 0 if
     there was none, and then there are no groups. An update of several windows has
     groups that stand for all of them: trades, volume and value are sums, the rest is of
-    each instrument's newest row.
+    each instrument's newest row. ``chain`` has the link of each of its windows.
     """
 
     epoch: str
@@ -152,6 +154,7 @@ class WindowSnapshot:
     rows: tuple[Row, ...]
     groups: tuple[Group, ...] = ()
     instruments_version: int = 0
+    chain: tuple[Link, ...] = field(default=(), compare=False)
 
     @classmethod
     def decode(cls, message: bytes) -> "WindowSnapshot":
@@ -176,8 +179,9 @@ class WindowSnapshot:
                 rows,
                 decode_groups(groups[:-1]) if groups else (),
                 header.get("instruments", 0),
+                tuple(map(Link.parse, header.get("chain", ()))),
             )
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"header {head!r}: {error!r}") from None
 
     @property
@@ -187,13 +191,15 @@ class WindowSnapshot:
 
     def encode(self) -> bytes:
         """Encode as the publish script does; ``decode`` gives back an equal one."""
-        fields: dict[str, str | int] = {
+        fields: dict[str, Any] = {
             "epoch": self.epoch,
             "offset": self.offset,
             "window": self.window,
             "windows": self.windows,
             "published": self.published_us,
         }
+        if self.chain:
+            fields["chain"] = [link.text for link in self.chain]
         if self.instruments_version:
             fields["instruments"] = self.instruments_version
         header = orjson.dumps(fields)

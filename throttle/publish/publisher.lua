@@ -21,7 +21,9 @@
 -- "" for none), if other jobs publish, too; markets (names); named, the fields of
 -- groups that the table names, left out if they are those of the batch before; knows_markets, whether
 -- windows say the markets of their rows;
--- windows, oldest first: end_ms, counts (rows of each partition), markets (of each row, its
+-- chain_at, the place in the stream and the last link's, from which the links of the windows go on
+-- (window_chain.py); chain_end, the place that they lead to; chain, that part of the header of all;
+-- windows, oldest first: end_ms, chain, counts (rows of each partition), markets (of each row, its
 -- place in `markets` from 1 on, if knows_markets), groups: {field, place of its market or 0},
 -- starting: the days that start with its rows, as they stand behind them;
 -- together, of several windows: the groups of all of them;
@@ -57,6 +59,7 @@
 --   elsewhere, there, here  the batch was read from there
 --   stale, names     other rows are no news than the head says: nothing was written
 --   moved, isins     others have published these, whose days go on from later ones: neither
+--   chained, place   others have published: the links go on from there, neither
 --   shared           other jobs publish, too, and days_before were not given: neither
 --   listened         somebody listens to a market and no places were given: neither
 local meta, last, windows, ledger, batches, groups, days = unpack(KEYS)
@@ -219,11 +222,15 @@ end
 local days_of_message = ARGV[days_at + 2 * head.days]
 at = days_at + 2 * head.days + 1
 
+-- Who publishes beside this job changes what is shown, too: the links are of what they left.
+local chain_at = string.format('%s %d ', epoch, offset) .. (redis.call('HGET', meta, 'chain') or '')
+if head.chain_at ~= chain_at then return {'chained', chain_at} end
+
 -- The header of a message, with groups, or those of one market among them.
-local function header(window_ms, count, groups, market)
+local function header(window_ms, count, chain, groups, market)
   local text = string.format(
     '{"epoch":"%s","offset":%d,"window":%d,"windows":%d,"published":%s',
-    epoch, offset, window_ms, count, published_us)
+    epoch, offset, window_ms, count, published_us) .. chain
   if head.instruments == '0' then return text .. '}' end
   local bodies = {}
   for _, group in ipairs(groups) do
@@ -272,7 +279,7 @@ for partition = 1, partitions do
 end
 for number, window in ipairs(head.windows) do
   offset = offset + 1
-  local lines = {header(window.end_ms, 1, window.groups)}
+  local lines = {header(window.end_ms, 1, window.chain, window.groups)}
   local row = window.rows_at
   for partition = 1, partitions do
     for _ = 1, window.counts[partition] do
@@ -308,7 +315,7 @@ for number, window in ipairs(head.windows) do
   end
   message = table.concat(lines, '\n')
   redis.call('XADD', windows, 'MAXLEN', '~', head.window_log, offset .. '-0',
-    'snapshot', message .. window.starting)
+    'snapshot', message .. window.starting, 'sha1', redis.sha1hex(message .. window.starting))
 end
 local window_ms = last_window.end_ms
 
@@ -328,7 +335,8 @@ end
 -- Of several jobs one may be behind: what others have shown is not taken back.
 local shown = tonumber(redis.call('HGET', meta, 'window') or 0)
 redis.call('HSET', meta, 'offset', offset, 'window', math.max(shown, window_ms),
-  'window_ms', head.window_ms, 'cut:' .. job, head['end'])
+  'window_ms', head.window_ms, 'cut:' .. job, head['end'],
+  'chain', head.chain_end)
 
 if head.named then
   local is_named = {}
@@ -346,13 +354,13 @@ local function encode_changed(isin)
   return encode(isin, row.version, sums_of[isin] or row.sums, row.body)
 end
 if window_count > 1 then
-  message = {header(window_ms, window_count, together)}
+  message = {header(window_ms, window_count, head.chain, together)}
   for _, isin in ipairs(order) do message[#message + 1] = encode_changed(isin) end
   message = table.concat(message, '\n')
 end
 redis.call('PUBLISH', channel, message .. days_of_message)
 for _, to in ipairs(listened) do
-  local lines = {header(window_ms, window_count, together, to.market)}
+  local lines = {header(window_ms, window_count, head.chain, together, to.market)}
   for _, isin in ipairs(order) do
     if changed[isin].market == to.market then lines[#lines + 1] = encode_changed(isin) end
   end

@@ -1,7 +1,7 @@
 """One atomic publish of a batch: its windows, its refused trades and its books."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,6 +31,7 @@ from throttle.contract.snapshot import Row
 from throttle.lease.lease import Fenced
 from throttle.publish.shown_days import BatchDays, ShownDays
 from throttle.publish.shown_versions import NoNews, ShownVersions
+from throttle.publish.window_chain import ChainedWindows, WindowChain
 from throttle.standing.restated import NOTHING_RESTATED, Restated
 from throttle.window.batch import Batch, PartitionCount, with_sums_of_rows
 from throttle.window.group_rows import BatchGroups, Place
@@ -88,7 +89,8 @@ DEAD_LETTERS = 10_000
 class PublishOptions:
     """How a job publishes: under which name, and how much Redis keeps.
 
-    ``calendars`` say when an instrument's day begins.
+    ``calendars`` say when an instrument's day begins, ``chain_key`` signs the links of
+    windows.
     """
 
     job: str
@@ -97,6 +99,7 @@ class PublishOptions:
     log: LogKind = "redis"
     dead_letters: int = DEAD_LETTERS
     calendars: SessionCalendars = EVERYWHERE
+    chain_key: bytes = field(default=b"", repr=False)
 
     @classmethod
     def of(cls, settings: "ThrottleSettings") -> "PublishOptions":
@@ -107,6 +110,7 @@ class PublishOptions:
             settings.window_log,
             settings.trade_log,
             calendars=SessionCalendars.create(*settings.calendars()),
+            chain_key=settings.chain_key(),
         )
 
 
@@ -130,6 +134,7 @@ class Publisher:
         self._shown = ShownVersions(client, keys.last)
         self._days = ShownDays(client, keys.days_so_far, options.calendars)
         self._known_at: Cut | None = None
+        self._chain = WindowChain(client, keys, options.chain_key)
         # Places of markets are sent only if somebody listens to a market's channel.
         self._has_listeners = False
         # Which days go on is compared only if other jobs change them, too.
@@ -147,10 +152,12 @@ class Publisher:
         self._days.ask_for(isins)
 
     def _go_on_from(self, start: Cut) -> None:
-        # Days are those of one cut. If a batch begins elsewhere, another process of
-        # the job has published since. Of versions the script says what is old.
+        # What is known is of one cut. If a batch begins elsewhere, another process of
+        # the job has published since.
         if start != self._known_at:
             self._days.forget()
+            self._shown.forget()
+            self._chain.has_moved()
             self._known_at = start
 
     def publish(self, batch: Batch, batch_id: int) -> PublishOutcome:
@@ -171,12 +178,16 @@ class Publisher:
             *(f"{names.dead(job)}:{p}" for p in batch.end.partitions),
         ]
         self._go_on_from(batch.start)
+        if self._has_others and self._chain.has_moved():
+            # Asked for first, the batch is seldom sent twice.
+            self._shown.forget()
         no_news = self._shown.no_news(batch, restated)
         days = self._days.after(batch, taken)
         if taken is not None:
             batch = replace(batch, servers=taken.servers())
         while True:
-            args = self._document(batch, batch_id, no_news, days, restated)
+            links = self._chain.link(batch, no_news, self._shown.revised)
+            args = self._document(batch, batch_id, no_news, days, restated, links)
             status, *values = self._publish(keys=keys, args=args)
             if status == b"listened":
                 self._has_listeners = True
@@ -186,6 +197,11 @@ class Publisher:
                 # Others publish the same instruments, and both only go on: this ends.
                 self._days.forget(values[0].decode().split())
                 days = self._days.after(batch, taken)
+            elif status == b"chained":
+                # Whoever else has published may have raised a revision.
+                self._chain.at = values[0].decode()
+                self._shown.forget()
+                no_news = self._shown.no_news(batch, restated)
             elif status == b"stale":
                 no_news = NoNews.decode(values[0])
             else:
@@ -212,6 +228,7 @@ class Publisher:
         epoch, offset, windows, rows, old, listeners, jobs, stored = values
         self._has_listeners, self._has_others = listeners > 0, jobs > 1
         self._shown.learn()
+        self._chain.learn(links)
         self._days.learn(days)
         self._known_at = batch.end
         ledger = Ledger.decode(job, dict(zip(stored[::2], stored[1::2], strict=True)))
@@ -226,6 +243,7 @@ class Publisher:
         no_news: NoNews,
         days: BatchDays,
         restated: Mapping[str, Restated],
+        links: ChainedWindows,
     ) -> list[bytes]:
         """Return what the script is given: a head that names all, then what is bytes.
 
@@ -256,15 +274,21 @@ class Publisher:
             "instruments_digest": batch.instruments.instruments.digest
             if batch.end.instruments
             else "",
+            "chain_at": links.at,
+            "chain_end": links.end,
+            "chain": links.of_all,
             "markets": [],
             "knows_markets": self._has_listeners,
             "windows": [
                 {
                     "end_ms": w.end_ms,
+                    "chain": part,
                     "counts": [len(of_one) for of_one in of_window],
                     "starting": days.starting_with(w.end_ms),
                 }
-                for w, of_window in zip(batch.windows, ordered, strict=True)
+                for w, of_window, part in zip(
+                    batch.windows, ordered, links.parts, strict=True
+                )
             ],
             "partitions": [
                 _encode_count(p, batch.end.count(p), count, late.get(p, NOTHING))

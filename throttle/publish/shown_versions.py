@@ -65,6 +65,8 @@ class ShownVersions:
         self._last = last
         self._newest: dict[str, bytes] = {}
         self._in_batch: dict[str, bytes] = {}
+        self.revised: dict[Place, bytes] = {}
+        """Versions with a revision, of rows that ``no_news`` has looked at last."""
 
     def no_news(
         self, batch: Batch, restated: Mapping[str, Restated] = NOTHING_RESTATED
@@ -77,6 +79,7 @@ class ShownVersions:
         shown, newest = self._newest, dict[str, bytes]()
         stale: list[Place] = []
         unshown: list[Place] = []
+        self.revised = {}
         for window in batch.windows:
             for _, (isin, version, *_) in window.rows.values():
                 known = newest.get(isin) or shown[isin]
@@ -88,6 +91,8 @@ class ShownVersions:
                 # As ``is_newer`` says it; a call for each would take twice as long.
                 if version > known and version != NO_VERSION:
                     newest[isin] = version
+                    if version > _FIRST_REVISION:
+                        self.revised[window.end_ms, isin] = version
                 else:
                     (stale if known else unshown).append((window.end_ms, isin))
         self._in_batch = newest
@@ -96,6 +101,10 @@ class ShownVersions:
     def learn(self) -> None:
         """Take in that the batch that ``stale`` looked at was published."""
         self._newest |= self._in_batch
+
+    def forget(self) -> None:
+        """Have all versions read again."""
+        self._newest = {}
 
     def ask_for(self, isins: Set[str]) -> None:
         """Have instruments known. Raises redis.RedisError."""

@@ -1,7 +1,7 @@
 """What Spark is told of the trade log, and what one task is told to read of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -26,7 +26,7 @@ class SourceOptions:
 
     With a ``window_log`` the task that reads a window alone publishes it, as
     ``PublishOptions`` say, joined with the table in the topic ``instruments``, or in
-    Redis.
+    Redis. ``chain_key`` is hexadecimal.
     """
 
     redis_url: str
@@ -57,6 +57,7 @@ class SourceOptions:
     window_log: int = 0
     calendars: tuple[str, str, str] = ("", "", "")
     instruments: KafkaTopic | None = None
+    chain_key: str = field(default="", repr=False)
 
     def parts(
         self, partitions: tuple[int, ...], is_live: bool
@@ -131,6 +132,7 @@ def publishing_options(
         window_log=settings.window_log,
         calendars=settings.calendars(),
         instruments=instruments_topic(settings),
+        chain_key=settings.chain_key().hex(),
     )
 
 

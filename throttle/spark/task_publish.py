@@ -116,6 +116,7 @@ class TaskPublisher:
             options.window_log,
             "redis" if options.kafka is None else "kafka",
             calendars=SessionCalendars.create(*options.calendars),
+            chain_key=bytes.fromhex(options.chain_key),
         )
         return Publisher(self._client, Keys(options.namespace), publish, term)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tickthrottle_client.blocking_client import (
         BlockingTickClient as BlockingTickClient,
     )
+    from tickthrottle_client.chain_v1 import Verdict as Verdict
     from tickthrottle_client.item_sums import Traded as Traded
     from tickthrottle_client.item_sums import day_after as day_after
     from tickthrottle_client.item_sums import sums_of as sums_of
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "bar_book": ("Bar",),
     "blocking_client": ("BlockingTickClient",),
+    "chain_v1": ("Verdict",),
     "item_sums": ("Traded", "day_after", "sums_of", "traded"),
     "key_v1": ("BadSymbol", "key_of"),
     "log_v1": ("LogAway", "LogError", "LogUnusable"),

@@ -9,7 +9,7 @@ It needs the standard library alone; data frames need theirs.
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,8 @@ PAGE = 20_000
 MOST_BYTES = 256 * 2**20
 """A longer answer is not read."""
 
+_NO_ANSWER = "answers with what is none of a gateway's answers"
+_DECODER = json.JSONDecoder()
 _TRIES = 6
 _LONGEST_WAIT_S = 10.0
 
@@ -190,7 +192,30 @@ class RestClient:
         answer = self._ask(f"/v1/bars/{quote(instrument, safe='')}", asked)
         return Records([_exact(row) for row in answer["data"]], answer["gaps"])
 
+    def window_texts(self, since_ms: int, until_ms: int) -> Iterator[str]:
+        """Yield the JSON text of each window that ends within, the newest first.
+
+        In the order of publication, as far back as the gateway's archive goes; some may
+        come twice.
+        """
+        while True:
+            asked = {"from": since_ms, "to": until_ms}
+            text = self._fetch("/v1/windows", asked).decode()
+            ends = [int(window["window"]) for window in self._read(text)["data"]]
+            at = text.index('"data":[') + len('"data":[')
+            while text[at] != "]":
+                _, end = _DECODER.raw_decode(text, at)
+                yield text[at:end]
+                at = end + (text[end] == ",")
+            if not ends or min(ends) <= since_ms:
+                return
+            # Those of one end may be in two answers.
+            until_ms = min(ends) - (min(ends) == until_ms or len(ends) == 1)
+
     def _ask(self, path: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+        return self._read(self._fetch(path, asked))
+
+    def _fetch(self, path: str, asked: Mapping[str, Any]) -> bytes:
         query = {name: value for name, value in asked.items() if value is not None}
         request = Request(f"{self._url}{path}?{urlencode(query)}")
         if self._token is not None:
@@ -198,7 +223,7 @@ class RestClient:
         for tries in range(_TRIES):
             try:
                 with self._opener.open(request, timeout=self._timeout_s) as answer:
-                    return self._read(answer.read(MOST_BYTES + 1))
+                    return self._whole(answer.read(MOST_BYTES + 1))
             except HTTPError as error:
                 with error:
                     wait_s, told = _wait_s(error), self._told(error)
@@ -211,16 +236,19 @@ class RestClient:
                 raise RestError(sentence) from error
         raise AssertionError("unreachable")
 
-    def _read(self, text: bytes) -> dict[str, Any]:
-        sentence = f"{self._url} answers with what is none of a gateway's answers"
+    def _whole(self, text: bytes) -> bytes:
         if len(text) > MOST_BYTES:
-            raise RestError(f"{sentence}: over {MOST_BYTES:,} bytes")
+            raise RestError(f"{self._url} {_NO_ANSWER}: over {MOST_BYTES:,} bytes")
+        return text
+
+    def _read(self, text: bytes | str) -> dict[str, Any]:
         try:
             answer: dict[str, Any] = json.loads(text, parse_float=Decimal)
             if type(answer["data"]) is not list or type(answer["gaps"]) is not list:
                 raise TypeError("data and gaps must be lists")
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise RestError(f"{sentence}: {error!r:.120}") from None
+            sentence = f"{self._url} {_NO_ANSWER}: {error!r:.120}"
+            raise RestError(sentence) from None
         return {"next": None, **answer}
 
     def _told(self, error: HTTPError) -> str:

@@ -34,6 +34,7 @@ from websockets.exceptions import (
 from websockets.frames import Close
 
 from tickthrottle_client.bar_book import Bar, BarBook, read_bar
+from tickthrottle_client.chain_v1 import ChainCheck, Verdict, lines_of_items
 from tickthrottle_client.harmless_text import harmless
 from tickthrottle_client.item_sums import (
     SUMS,
@@ -230,6 +231,9 @@ class TickClient:
     ``on_message(message)``: every message, after it was taken in.
     ``on_bars_missed()``: bars that were told before may have been amended meanwhile, or
     some are missing; REST has them.
+    With ``verify`` the chain of windows is checked (docs/verify.md), and
+    ``on_chain(verdict)`` hears of each step (``Verdict``); without it a warning of the
+    logger names a break. Items need all fields then, so ``fields`` is refused.
     ``on_status(status)``: an instrument that is followed is halted, in an auction,
     trades again (``InstrumentStatus``): first what is current, then each at once.
 
@@ -252,6 +256,7 @@ class TickClient:
         waits: bool = False,
         min_interval_ms: int = 0,
         fields: Collection[str] | None = None,
+        verify: bool = False,
         on_state: Callable[[State, str], object] = _nothing,
         on_reset: Callable[[], object] = _nothing,
         on_rejected: Callable[[list[dict[str, str]]], object] | None = None,
@@ -259,7 +264,10 @@ class TickClient:
         on_message: Callable[[dict[str, Any]], object] = _nothing,
         on_bars_missed: Callable[[], object] = _nothing,
         on_status: Callable[[InstrumentStatus], object] = _nothing,
+        on_chain: Callable[[Verdict], object] | None = None,
     ) -> None:
+        if verify and fields is not None:
+            raise ValueError("fields: verify=True needs all of them: leave fields out")
         self.items: dict[str, Item] = {}
         self.groups: dict[str, Item] = {}
         self.statuses = StatusBook()
@@ -271,7 +279,10 @@ class TickClient:
         self._token = token
         self._may_be_away = waits
         self._min_interval_ms = min_interval_ms
-        self._fields = wire_fields(fields)
+        self._fields = [] if verify else wire_fields(fields)
+        self._chain = ChainCheck() if verify else None
+        self._is_part = False
+        self._on_chain = self._own(on_chain or self._warn_of_break)
         self._positions = RowPositions()
         self._on_state = self._own(on_state)
         self._on_reset = self._own(on_reset)
@@ -543,6 +554,9 @@ class TickClient:
         # The newest one decides: interval and fields have to be in each.
         options["min_interval_ms"] = self._min_interval_ms
         options["fields"] = self._fields
+        if self._chain is not None and _kind_of(keys) == ALL:
+            place = self._chain.place
+            options["chain"] = True if place is None else place.offset
         given = {name: value for name, value in options.items() if value}
         for key in keys:
             self._rejected.pop(key, None)
@@ -580,6 +594,8 @@ class TickClient:
         keys = [key for key in keys if not self._is_held(key)]
         for key in keys:
             self._rejected.pop(key, None)
+        if self._chain is not None and ALL in keys:
+            self._chain.takes_all = False
         if keys and (number := self._say({"op": "unsubscribe", "keys": [*keys]})):
             self._dropped[number] = keys
 
@@ -694,6 +710,9 @@ class TickClient:
         self._apart.clear()
         self._refusals = 0
         self._positions = RowPositions()
+        if self._chain is not None:
+            self._chain.takes_all = False
+            self._chain.lose()
         self._trades.lose()
         self._is_snapshot_due = self._is_bar_snapshot_due = False
         self._stale_reason = None
@@ -768,7 +787,9 @@ class TickClient:
         while True:
             text = await self._receive(connection)
             try:
-                self._take(read_message(text, self._positions))
+                message = read_message(text, self._positions)
+                self._take(message)
+                self._check_chain(text, message)
             except Exception as error:
                 if error is self._failure:
                     raise
@@ -829,6 +850,7 @@ class TickClient:
                 self.statuses.begin()
                 self._heartbeat_s = message["heartbeat_ms"] / 1_000
                 self.window_ms = message.get("window_ms", self.window_ms)
+                self._is_part = "market" in message
             case "ack" if message["op"] == "subscribe":
                 self._acknowledged(message)
             case "ack" if message["op"] == "auth":
@@ -869,6 +891,25 @@ class TickClient:
                 self._noticed_s = message["reconnect_after_ms"] / 1_000
         self._on_message(message)
 
+    def _check_chain(self, text: str | bytes, message: dict[str, Any]) -> None:
+        check, kind = self._chain, message["type"]
+        if check is None or kind not in ("snapshot", "update", "heartbeat"):
+            return
+        is_all = check.takes_all and kind == "update"
+        verdict = check.take(
+            kind,
+            (message["epoch"], message["offset"], message["window"]),
+            message.get("merged", 1),
+            message.get("chain", ()),
+            lines_of_items(str(text)) if is_all else (),
+        )
+        if verdict is not None:
+            self._on_chain(verdict)
+
+    def _warn_of_break(self, verdict: Verdict) -> None:
+        if verdict.state == "broken":
+            logger.warning("the chain of windows is broken: %s", harmless(str(verdict)))
+
     def _take_bars(self, message: dict[str, Any]) -> None:
         is_missed = False
         if message.get("final"):
@@ -893,6 +934,10 @@ class TickClient:
         if kind == BARS:
             self._is_bar_snapshot_due |= bool(message["accepted"])
         elif kind == ALL:
+            if self._chain is not None and ALL in message["accepted"]:
+                # What comes before its snapshot is of other keys.
+                self._chain.takes_all = not self._is_part
+                self._chain.lose()
             for key, isins in message.get("members", {}).items():
                 self._set_members(key, isins)
             self._instruments = message.get("instruments", self._instruments)

@@ -57,10 +57,12 @@ def test_the_tarball_holds_the_gateways_file_and_no_other(tarball: Path) -> None
     """There is one source of the client."""
     with tarfile.open(tarball) as packed:
         names = {name.removeprefix("package/") for name in packed.getnames()}
-        code = packed.extractfile("package/tick.js")
-        assert code is not None
-        assert code.read() == (STATIC / "tick.js").read_bytes()
-    assert names == {"LICENSE", "README.md", "package.json", "tick.js", "tick.d.ts"}
+        for name in ("tick.js", "tick-chain.js"):
+            code = packed.extractfile(f"package/{name}")
+            assert code is not None
+            assert code.read() == (STATIC / name).read_bytes()
+    modules = {"tick.js", "tick-chain.js", "tick.d.ts"}
+    assert names == {"LICENSE", "README.md", "package.json", *modules}
 
 
 def test_the_document_says_how_large_it_is() -> None:
