@@ -129,6 +129,13 @@ FLOORS = {
         "key_command",
         "command_line",
     ),
+    "conformance": (
+        "clauses",
+        "trial_report",
+        "client",
+        "drivers",
+        "conformance_command",
+    ),
     "loadtest": (
         "results",
         "figures",
