@@ -16,6 +16,7 @@ from conformance.client.transcript import (
     Transcript,
     parse_transcripts,
 )
+from conformance.server.server_checks import Server, judge_server
 from conformance.trial_report import Report, markdown_table
 
 TRANSCRIPTS = Path(__file__).with_name("transcripts")
@@ -54,6 +55,18 @@ def _client(chosen: argparse.Namespace) -> Report:
     return asyncio.run(report_of_client(command, transcripts, clauses, chosen.patience))
 
 
+def report_of_server(server: Server, clauses: Sequence[str], only: str = "") -> Report:
+    """Judge a server. Raises OSError if there is none."""
+    return Report(server.url, clauses, asyncio.run(judge_server(server, only)))
+
+
+def _server(chosen: argparse.Namespace) -> Report:
+    clauses = [one for one in read_clauses(chosen.spec) if not is_of_clients(one)]
+    keys = tuple(chosen.keys.split(","))
+    server = Server(chosen.url, keys, chosen.windows, chosen.patience)
+    return report_of_server(server, clauses, chosen.only)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "tickthrottle-conformance", description=(__doc__ or "").partition(": ")[2]
@@ -63,12 +76,16 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--json", type=Path, help="write the report there, too")
     common.add_argument("--spec", type=Path, help="folder of the specification")
     common.add_argument("--only", default="", help="a clause, or words of a title")
+    common.add_argument(
+        "--patience", type=float, default=1.0, help="so many times as long to wait"
+    )
     client = kinds.add_parser("client", parents=[common], help="judge a client")
     client.add_argument("command", nargs="+", help="the program that drives it")
     client.add_argument("--transcripts", type=Path, default=TRANSCRIPTS)
-    client.add_argument(
-        "--patience", type=float, default=1.0, help="so many times as long to wait"
-    )
+    server = kinds.add_parser("server", parents=[common], help="judge a server")
+    server.add_argument("url", help="ws://host:port/v1/stream")
+    server.add_argument("--keys", required=True, help="ISINs that trade, with commas")
+    server.add_argument("--windows", type=int, default=3, help="to follow")
     table = kinds.add_parser("table", help="print reports in JSON as a Markdown table")
     table.add_argument("reports", nargs="+", type=Path)
     return parser
@@ -82,7 +99,7 @@ def main(words: Sequence[str] | None = None) -> int:
             reports = [json.loads(path.read_text("utf-8")) for path in chosen.reports]
             sys.stdout.write(markdown_table(reports))
             return 0
-        report = _client(chosen)
+        report = _client(chosen) if chosen.kind == "client" else _server(chosen)
         if chosen.json is not None:
             chosen.json.write_text(json.dumps(report.to_json(), indent=1) + "\n")
     except (BadTranscript, DriverFailed, NoPages, OSError, ValueError) as error:

@@ -103,7 +103,7 @@ def markdown_table(reports: Sequence[Mapping[str, Any]]) -> str:
             lines.append(_row(clause, [SIGNS[state] for state in states]))
     counts = [_counts(report) for report in reports]
     lines.append(_row("passed, failed, not tried", counts))
-    tail = f"\nNo trial for: {', '.join(untried)}." if untried else ""
+    tail = f"\nNo trial for: {', '.join(untried)}.\n" if untried else ""
     return "\n".join(lines) + "\n" + tail
 
 

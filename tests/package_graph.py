@@ -133,6 +133,7 @@ FLOORS = {
         "clauses",
         "trial_report",
         "client",
+        "server",
         "drivers",
         "conformance_command",
     ),
