@@ -8,7 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from conformance.clauses import NoPages, is_of_clients, read_clauses
+from websockets.exceptions import WebSocketException
+
+from conformance.clauses import is_of_clients, read_clauses
 from conformance.client.driven_client import DriverFailed
 from conformance.client.player import judge_client
 from conformance.client.transcript import (
@@ -102,7 +104,7 @@ def main(words: Sequence[str] | None = None) -> int:
         report = _client(chosen) if chosen.kind == "client" else _server(chosen)
         if chosen.json is not None:
             chosen.json.write_text(json.dumps(report.to_json(), indent=1) + "\n")
-    except (BadTranscript, DriverFailed, NoPages, OSError, ValueError) as error:
+    except (DriverFailed, OSError, ValueError, WebSocketException) as error:
         sys.stderr.write(f"tickthrottle-conformance: {error}\n")
         return 2
     sys.stdout.write(report.to_text() + "\n")

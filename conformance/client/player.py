@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -48,17 +48,6 @@ class Player:
         self._arrived: asyncio.Queue[ServerConnection] = asyncio.Queue()
         self._number = 0
         self._url = ""
-        self._tables: dict[str, Callable[[TranscriptLine], Awaitable[None]]] = {
-            ">": self._send,
-            **{
-                name: getattr(self, f"_{name}")
-                for name in (
-                    *("follow", "also", "unfollow", "welcome", "asks", "says"),
-                    *("answers", "raw", "close", "cut", "returns", "away", "quiet"),
-                    *("silent", "beats", "holds", "wait", "many"),
-                )
-            },
-        }
 
     async def play(self, transcripts: Sequence[Transcript]) -> list[Trial]:
         """Play them all, or those up to the one with which the program ends."""
@@ -134,7 +123,8 @@ class Player:
 
     async def _step(self, step: TranscriptLine) -> None:
         try:
-            await self._tables[step.word](step)
+            word = "send" if step.word == ">" else step.word
+            await getattr(self, f"_{word}")(step)
         except Breach as breach:
             raise Breach(
                 f"line {step.line}, {step.word} {step.text}: {breach}"
@@ -182,7 +172,11 @@ class Player:
     async def _tell(self, text: str) -> None:
         if self._connection is None:
             raise Breach("the client is not connected")
-        await self._connection.send(text)
+        try:
+            async with asyncio.timeout(self._within_s):
+                await self._connection.send(text)
+        except TimeoutError:
+            raise Breach("the client does not read") from None
         self._sent += 1
 
     async def _answers(self, step: TranscriptLine) -> None:

@@ -567,7 +567,7 @@ async def _try(server: Server, clauses: tuple[str, ...], trying: Trying) -> Tria
         own.found.append((broken.clause, str(broken)))
     except Untried as untried:
         left_out = str(untried)
-    except (KeyError, TypeError, InvalidStatus) as error:
+    except (KeyError, TypeError, ValueError, TimeoutError, InvalidStatus) as error:
         own.found.append(("S-4", f"not as the specification says: {error!r}"))
     title = trying.__name__.replace("_", " ")
     return Trial(title, clauses, tuple(dict.fromkeys(own.found)), left_out)

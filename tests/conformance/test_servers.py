@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from conformance.conformance_command import main
 from conformance.server.server_checks import Server, judge_server
 from conformance.trial_report import Report
 from tests.conformance.faulty_proxy import FAULTS, faulty
@@ -16,6 +17,7 @@ from tests.conformance.report import (
 )
 from tests.conformance.served import ISINS, served
 from tests.conftest import PATIENCE
+from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
 
@@ -50,3 +52,12 @@ def test_each_fault_of_a_server_is_found(redis_url: str) -> None:
         for fault, (clause, _) in FAULTS.items():
             report = asyncio.run(through(url, fault, clause))
             assert report.states()[clause] == "failed", f"{fault}: {report.to_text()}"
+
+
+def test_where_no_server_is_the_command_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In a sentence, and by its status."""
+    for url in (f"ws://127.0.0.1:{free_port()}/v1/stream", "http://x"):
+        assert main(["server", url, "--keys", ISINS[0]]) == 2
+        assert capsys.readouterr().err.startswith("tickthrottle-conformance: ")
