@@ -309,7 +309,7 @@ class Player:
             faults = list(differences(step.given, report))
             if int(report.get("messages", self._sent)) < self._sent:
                 faults.append(f"took {report['messages']} of {self._sent} messages in")
-            elif faults and delay_s > 0.1:
+            elif faults and delay_s > self._within_s / 40:
                 break
             if faults:
                 await asyncio.sleep(delay_s)

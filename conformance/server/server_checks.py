@@ -358,7 +358,7 @@ async def an_interval_is_of_whole_windows(server: Server) -> None:
         must(is_kept, "S-22", f"{granted} granted, {asked} asked for")
 
 
-@tries("S-1", "S-16", "S-19", "S-20", "S-21", "S-25")
+@tries("S-1", "S-16", "S-19", "S-20", "S-21")
 async def windows_come_in_order(server: Server) -> None:
     async with server.line() as line:
         await line.ask(op="subscribe", keys=["*"])
@@ -391,11 +391,11 @@ async def a_day_is_the_sum_of_its_items(server: Server) -> None:
             must(said == day, "S-27", f"{isin}: {said}, its items make {day}")
 
 
-@tries("S-24", "S-30")
+@tries("S-24", "S-25", "S-30")
 async def an_item_stands_for_the_trades_of_its_window(server: Server) -> None:
     isin = server.keys[0]
-    stood: dict[int, int] = {}
-    traded: dict[int, int] = {}
+    stood: dict[int, tuple[Any, ...]] = {}
+    traded: dict[int, tuple[Any, ...]] = {}
     odd: set[int] = set()
     async with server.line() as line:
         ack = await line.ask(op="subscribe", keys=[f"trades:{isin}"])
@@ -405,16 +405,36 @@ async def an_item_stands_for_the_trades_of_its_window(server: Server) -> None:
         while len(stood) < server.windows or not any(w >= max(stood) for w in traded):
             frame = await line.until("update", "trades", clause="S-30")
             if frame["type"] == "update":
-                stood[frame["window"]] = sum(item["trades"] for item in frame["data"])
+                for item in frame["data"]:
+                    stood[frame["window"]] = sums_of(item)
                 odd |= set() if frame.get("merged", 1) == 1 else {frame["window"]}
             for entry in frame.get("entries", ()):
                 window = entry["window"]
-                traded[window] = traded.get(window, 0) + 1
-                odd |= {window} if "cancels" in entry else set()
-    whole = sorted(traded)[1:-1]
-    for window in whole:
-        is_same = window in odd or stood.get(window, traded[window]) == traded[window]
-        must(is_same, "S-24", f"{traded[window]} trades in {window}: {stood}")
+                if "cancels" in entry or "updates" in entry:
+                    odd.add(window)
+                else:
+                    one = 1, entry["size"], entry["price"] * entry["size"]
+                    before = traded.get(window, (0, 0, 0))
+                    traded[window] = tuple(map(sum, zip(before, one, strict=True)))
+    for window in set(sorted(traded)[1:-1]) & stood.keys() - odd:
+        for name, told, made, clause in zip(
+            ("trades", "volume", "value"),
+            stood[window],
+            traded[window],
+            ("S-24", "S-25", "S-25"),
+            strict=True,
+        ):
+            is_same = told is None or told == made
+            must(is_same, clause, f"{name} of {window}: {told}, its trades make {made}")
+
+
+def sums_of(item: Frame) -> tuple[Any, ...]:
+    """Return trades, volume and value of an item; None where it does not say them."""
+    if "volume" in item:
+        return item["trades"], item["volume"], item["value"]
+    if item["trades"] == 1:
+        return 1, item["size"], item["price"] * item["size"]
+    return item["trades"], None, None
 
 
 def add_to_day(days: dict[str, Any], item: Frame) -> None:

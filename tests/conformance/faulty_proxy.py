@@ -128,11 +128,9 @@ FAULTS: dict[str, tuple[str, Change]] = {
         "S-22",
         of("ack")(lambda frame: frame.update(min_interval_ms=6_001)),
     ),
-    "a value that its prices cannot make": (
+    "a value that its trades do not make": (
         "S-25",
-        of("update")(
-            lambda frame: first(frame).update(volume=1, value=5, high=2, low=1)
-        ),
+        of("update")(lambda frame: first(frame).update(volume=1, value=5)),
     ),
     "a day that is not its sums": (
         "S-27",
