@@ -102,7 +102,7 @@ lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 
 dist: $(VENV)/.run ## Build the wheels into dist/
 	@rm -rf dist
-	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./clients/python ./packaging/load ./packaging/all
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./clients/python ./packaging/load ./packaging/conformance ./packaging/all
 
 sbom: $(VENV)/.dev ## List what the images hold, from the locks (CycloneDX), into dist/
 	@mkdir -p dist

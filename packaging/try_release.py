@@ -42,6 +42,7 @@ def try_release(dist: Path) -> None:
     [product] = dist.glob("tickthrottle-*.whl")
     [client] = dist.glob("tickthrottle_client-*.whl")
     [load] = dist.glob("tickthrottle_load-*.whl")
+    [kit] = dist.glob("tickthrottle_conformance-*.whl")
     [sdist] = dist.glob("tickthrottle-*.tar.gz")
     [tarball] = dist.glob("tickthrottle-client-*.tgz")
     imports = ["python", "-c", "from tickthrottle_client import TickClient"]
@@ -54,6 +55,8 @@ def try_release(dist: Path) -> None:
             ["python", "-c", "import loadtest.command"],
             folder / "load",
         )
+        judging = ["tickthrottle-conformance", "--help"]
+        try_python([kit], judging, folder / "conformance")
         try_python([sdist, client], ["tickthrottle", "--version"], folder / "sdist")
         try_npm(tarball, folder / "npm")
     try_site(dist / "site")

@@ -31,6 +31,7 @@ const TEXTS = new Set(["price", "size", "volume", "value", "high", "low"]);
 const OF_DAYS = ["price", "size", ...BEHIND.slice(-6)];
 const DAY = ["start", "trades", "volume", "value", "high", "low", "open"];
 const ALL_FIELDS = ["*"];
+const HAVE_ROWS = new Set(["snapshot", "update"]); // what others call `data` is unknown
 const GROUPS = '"groups":[';
 const GROUP_DECIMALS = /"(volume|value|mean_change_pct)":(-?\d[\d.]*)/g;
 const DATA = ',"data":[';
@@ -99,7 +100,7 @@ class Positions {
   _read(message) {
     if (message.type === "ack" && message.op === "subscribe") this._fields = message.fields ? inOrder(message.fields) : null;
     for (const [number, isin] of Object.entries(message.names ?? {})) this._names.set(Number(number), isin);
-    if (this._fields === null || message.data === undefined) return;
+    if (this._fields === null || !HAVE_ROWS.has(message.type)) return;
     const windowUs = (message.window ?? 0) * 1000;
     message.data = message.data.map((row) => this._item(row, windowUs));
   }
@@ -623,12 +624,15 @@ export class TickClient {
   _putStatus(entry) {
     const slotOf = ({ isin, venue, status }) => `${isin}/${venue ?? ""}/${status === BANDS}`;
     const slot = slotOf(entry);
-    const known = this._statusOrders.get(slot) ?? { time: 0, number: 0 };
-    if (entry.time < known.time || (entry.time === known.time && entry.number < known.number)) return false;
+    const isOlderThan = (one) => entry.time < one?.time || (entry.time === one?.time && entry.number < one.number);
+    // A gateway that is behind the one before says what is current there.
+    const held = this.statuses.get(entry.isin) ?? [];
+    const others = held.filter((other) => slotOf(other) !== slot);
+    if (!held.some((one) => !others.includes(one) && isOlderThan(one))) this.statuses.set(entry.isin, [...others, entry]);
+    const told = this._statusOrders.get(slot);
+    if (isOlderThan(told)) return false;
     this._statusOrders.set(slot, entry);
-    const others = (this.statuses.get(entry.isin) ?? []).filter((other) => slotOf(other) !== slot);
-    this.statuses.set(entry.isin, [...others, entry]);
-    return known.number !== entry.number;
+    return told?.number !== entry.number;
   }
 
   _takeTrades({ isin, number, missed, entries }) {

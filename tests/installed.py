@@ -15,8 +15,10 @@ from packaging.requirements import Requirement
 from tests.paths import ROOT
 
 PACKAGING = ROOT / "packaging"
-PROJECTS = (ROOT, ROOT / "clients" / "python", PACKAGING / "load", PACKAGING / "all")
-OURS = tuple(f"tickthrottle{end}" for end in ("", "-client", "-load", "-all"))
+NAMES = ("", "client", "load", "all", "conformance")
+OURS_APART = tuple(PACKAGING / name for name in NAMES[2:])
+PROJECTS = (ROOT, ROOT / "clients" / "python", *OURS_APART)
+OURS = tuple(f"tickthrottle{name and '-'}{name}" for name in NAMES)
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 

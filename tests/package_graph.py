@@ -130,6 +130,14 @@ FLOORS = {
         "verify_command",
         "command_line",
     ),
+    "conformance": (
+        "clauses",
+        "trial_report",
+        "client",
+        "server",
+        "drivers",
+        "conformance_command",
+    ),
     "loadtest": (
         "results",
         "figures",

@@ -68,6 +68,7 @@ FOREIGN = {
     },
     "intake": {"ingest", "gateway"},
     "cli": {"ingest", "throttle", "archive", "gateway", "intake"},
+    "conformance": set(),
     "loadtest": {
         *("ingest", "throttle.contract", "throttle.audit"),
         *("cli.local", "cli.commands.load_choices"),
@@ -83,6 +84,7 @@ ONLY_IN = {
     "tickthrottle_client.tick_v1": {"cli", "gateway", "loadtest"},
     "tickthrottle_client": {
         *("ingest", "throttle", "archive", "gateway", "intake", "cli", "loadtest"),
+        "conformance",
     },
 }
 # Spark's launcher reads the environment; the runner hands it on to its parts; systemd

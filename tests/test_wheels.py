@@ -37,6 +37,9 @@ def test_the_wheels_bring_these_names_and_no_other(wheels: dict[str, Path]) -> N
             *("tickthrottle_client", "tickthrottle_client-0.1.0.dist-info"),
         },
         "tickthrottle_load": {"loadtest", "tickthrottle_load-0.1.0.dist-info"},
+        "tickthrottle_conformance": {
+            *("conformance", "tickthrottle_conformance-0.1.0.dist-info"),
+        },
         "tickthrottle_all": {"tickthrottle_all-0.1.0.dist-info"},
     }
 
@@ -52,6 +55,16 @@ def test_every_file_of_a_package_is_in_the_wheel(wheels: dict[str, Path]) -> Non
         wheel = "tickthrottle_load" if package == "loadtest" else "tickthrottle"
         packed = names_in(wheels[wheel])
         assert files == {name for name in packed if name.startswith(f"{package}/")}
+
+
+def test_the_kit_brings_its_transcripts_and_the_specification(
+    wheels: dict[str, Path],
+) -> None:
+    """Whoever installs it needs no clone."""
+    packed = names_in(wheels["tickthrottle_conformance"])
+    kit = {p.relative_to(ROOT).as_posix() for p in ROOT.glob("conformance/**/*.[tpg]*")}
+    spec = {f"conformance/spec/{p.name}" for p in ROOT.glob("docs/spec/*.md")}
+    assert {name for name in kit if "__pycache__" not in name} | spec <= packed
 
 
 def test_the_client_is_typed_and_every_wheel_brings_its_licence(

@@ -721,7 +721,7 @@ def test_no_digit_is_lost() -> None:
     """A price is the decimal that was sent."""
     numbers = '"price":0.30,"size":12345678901234567890.10,"seq":9007199254740993'
     numbers += f',"time":1,"isin":"{SAMSUNG}"'
-    [item] = read_message(f'{{"data":[{{{numbers}}}]}}')["data"]
+    [item] = read_message(f'{{"type":"update","data":[{{{numbers}}}]}}')["data"]
     assert str(item["price"]) == "0.30"
     assert item["size"] == Decimal("12345678901234567890.10")
     assert item["seq"] == 9007199254740993

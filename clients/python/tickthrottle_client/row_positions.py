@@ -6,6 +6,9 @@ from typing import Any
 EVERY = "*"
 """All fields of an item, as the gateway has them."""
 
+HAVE_ROWS = ("snapshot", "update")
+"""Messages whose ``data`` and ``groups`` are known; those of others are not."""
+
 _BEFORE = ("age", "time", "seq", "price", "size")
 _BEHIND = (
     *("further", "updates", "corrects", "revision", "trades"),
@@ -46,15 +49,16 @@ class RowPositions:
 
         Raises any Exception for a message that no gateway sends.
         """
-        if message.get("op") == "subscribe" and message["type"] == "ack":
+        if message["type"] == "ack" and message.get("op") == "subscribe":
             fields = message.get("fields")
             self.is_used = fields is not None
             self._fields = sorted(
                 ((name, at) for at, name in enumerate(fields or (), 1)), key=_place
             )
-        for number, isin in message.get("names", {}).items():
-            self._names[int(number)] = isin
-        if self.is_used and "data" in message:
+        if message["type"] in (*HAVE_ROWS, "ack", "members"):
+            for number, isin in message.get("names", {}).items():
+                self._names[int(number)] = isin
+        if self.is_used and message["type"] in HAVE_ROWS:
             window_us = (message["window"] or 0) * 1_000
             message["data"] = [self._item(row, window_us) for row in message["data"]]
 

@@ -79,17 +79,22 @@ class StatusBook(dict[str, list[InstrumentStatus]]):
         newest = 0 if self.position is None else self.position["number"]
         number = max(newest, entry["number"])
         self.position = {"epoch": self._epoch, "number": number}
-        slot = _slot_of(entry)
-        order = entry["time"], entry["number"]
-        before = self._told.get(slot, (0, 0))
-        if order >= before:
-            self._told[slot] = order
-            others = [e for e in self.get(entry["isin"], ()) if _slot_of(e) != slot]
+        slot, order = _slot_of(entry), _order(entry)
+        held = self.get(entry["isin"], [])
+        others = [one for one in held if _slot_of(one) != slot]
+        # A gateway that is behind the one before says what is current there.
+        if all(_order(one) <= order for one in held if one not in others):
             self[entry["isin"]] = [*others, entry]
-        if is_known and order == before:
+        before = self._told.get(slot, (0, 0))
+        self._told[slot] = max(before, order)
+        if is_known and order <= before:
             return False
         entry["missed"], self._missed = self._missed, 0
         return True
+
+
+def _order(entry: InstrumentStatus) -> tuple[int, int]:
+    return entry["time"], entry["number"]
 
 
 def _slot_of(entry: InstrumentStatus) -> tuple[str, str, bool]:

@@ -46,7 +46,12 @@ from tickthrottle_client.item_sums import (
 )
 from tickthrottle_client.listeners import Listeners
 from tickthrottle_client.loopback import is_loopback
-from tickthrottle_client.row_positions import EVERY, RowPositions, wire_fields
+from tickthrottle_client.row_positions import (
+    EVERY,
+    HAVE_ROWS,
+    RowPositions,
+    wire_fields,
+)
 from tickthrottle_client.silent_keys import silence_of
 from tickthrottle_client.status_book import (
     InstrumentStatus,
@@ -138,7 +143,9 @@ def read_message(
     if positions is not None:
         positions.take(message)
     may_miss = positions is not None and positions.is_used
-    for item in message.get("data", ()):
+    kind = message["type"]
+    known = message if kind in HAVE_ROWS else {}
+    for item in known.get("data", ()):
         is_all = may_miss or "high" in item
         sums = SUMS if is_all else SUMS[:2] if "volume" in item else ()
         for name in ("price", "size", *sums):
@@ -155,15 +162,15 @@ def read_message(
             or type(item["isin"]) is not str
         ):
             raise ValueError("an item must have an isin, a time and a seq")
-    for figures in message.get("groups", ()):
+    for figures in known.get("groups", ()):
         for name in ("volume", "value", "mean_change_pct"):
             if figures[name] is not None:
                 figures[name] = read_decimal(figures[name])
-    for bar in message.get("bars", ()):
+    for bar in message["bars"] if kind == "bars" else ():
         read_bar(bar)
-    read = read_status if message.get("type") == "statuses" else read_entry
-    for entry in message.get("entries", ()):
-        read(entry)
+    if kind in ("trades", "statuses"):
+        for entry in message["entries"]:
+            (read_status if kind == "statuses" else read_entry)(entry)
     return message
 
 
