@@ -956,7 +956,9 @@ export class TickClient {
   }
 
   async _loadChain() {
-    const { ChainCheck } = await import("./tick-chain.js");
+    // A bundler that looked for it would fail wherever tick.js was copied alone.
+    const beside = new URL("tick-chain.js", import.meta.url).href;
+    const { ChainCheck } = await import(/* @vite-ignore */ beside);
     this._chain = new ChainCheck();
   }
 

@@ -74,7 +74,11 @@ FAULTS = {
         "if (message.final) this._hold",
         "this._hold",
     ),
-    "nothing is resumed": ("C-18", "this._isComplete ? this.position : null", "null"),
+    "nothing is resumed": (
+        "C-18",
+        "...(this._isComplete && { since: this.position }),",
+        "",
+    ),
     "missed bars are not told": ("C-19", "if (isMissed)", "if (false)"),
     "it comes back after a final code": (
         "C-20",

@@ -14,7 +14,7 @@ from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 SHARED = {
     *("metrics_dir", "state_dir", "java_home", "docs_url"),
-    *("token_key_file", "operators_token_file"),
+    *("token_key_file", "operators_token_file", "chain_key_file"),
 }
 """Places that a run sets by itself, or that are for any gateway and any job."""
 PLACES = ("_url", "_servers", "_topic", "_dir", "_file", "_config", "_checkpoint")
