@@ -285,7 +285,8 @@ def _place(text: str) -> ChainPlace | None:
 def _difference(books: Books, totals: Totals) -> str:
     """Say what books have otherwise than the rows of their windows."""
     shown, held = books.published + books.superseded, books.stale + books.not_last
-    if not shown <= totals.trades <= shown + held:
+    # Of what was never shown no row stands for trades that are taken back at once.
+    if not shown - books.taken_back <= totals.trades <= shown + held:
         return (
             f"the books of its batch have {shown + held} trades, its windows "
             f"{totals.trades}"

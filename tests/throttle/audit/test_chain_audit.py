@@ -16,6 +16,7 @@ from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import NO_VERSION
 from throttle.publish.publisher import Publisher, PublishOptions
 from throttle.settings import ThrottleSettings
+from throttle.testing.driver import ThrottleDriver
 from tickthrottle_client.chain_v1 import ChainPlace, Link, Totals
 
 pytestmark = pytest.mark.redis
@@ -70,6 +71,23 @@ def test_a_batch_that_is_repeated_leaves_the_chain_as_it_was(
     job.put(work)
     job.publish([make_row(A, 21)])
     assert audit_chain(client).breaks == []
+
+
+@pytest.mark.parametrize("numbers", [(1,), (1, 2)])
+def test_what_is_taken_back_before_it_was_shown_is_in_books_alone(
+    client: redis.Redis, redis_url: str, numbers: tuple[int, ...]
+) -> None:
+    """No row stands for it, and nothing is missing."""
+    with ThrottleDriver(redis_url=redis_url, partitions=2) as driver:
+        driver.trade(B, "10", at_ms=100)
+        for number in numbers:
+            driver.trade(A, "11", at_ms=200, seq=number)
+        for number in numbers:
+            driver.cancel(A, number, at_ms=300)
+        driver.turn_clock(W)
+        assert driver.ledger().total.taken_back == len(numbers)
+    report = audit_chain(client)
+    assert (report.totals.trades, report.breaks) == (1, [])
 
 
 def test_every_byte_of_a_window_counts(client: redis.Redis, job: Job) -> None:

@@ -12,6 +12,7 @@ import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.chained import check_chain
 from tests.examples import many
 from tests.ingest.strategies import updates
 from tests.logged import Logged, logged_in_redis
@@ -151,6 +152,7 @@ def test_what_stands_is_shown(
         shown = [shown_by(w.rows[isin]) for w in windows if isin in w.rows]
         assert all(before <= after for before, after in pairwise(shown))
     check_audit(client, books)
+    check_chain(client)
 
 
 @settings(max_examples=many(40), suppress_health_check=is_one_server)
