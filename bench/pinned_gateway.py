@@ -234,6 +234,16 @@ def started(**settings: Any) -> Iterator[Bench]:
             yield bench
 
 
+def stream_request(keys: Sequence[str]) -> bytes:
+    """Return what opens a WebSocket that follows keys, without a library."""
+    return (
+        f"GET /v1/stream?keys={','.join(keys)} HTTP/1.1\r\n"
+        "Host: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    ).encode()
+
+
 def pin(core: int, pid: int = 0) -> None:
     """Keep a process on one core, where the system can."""
     if hasattr(os, "sched_setaffinity"):

@@ -11,7 +11,7 @@ import time
 from multiprocessing.connection import Connection
 
 from machine import options, print_table, spawned
-from pinned_gateway import INSTRUMENTS, pin, started
+from pinned_gateway import INSTRUMENTS, pin, started, stream_request
 
 from ingest.process.descriptors import raise_descriptor_limit
 from ingest.statuses.status_log import StatusLog
@@ -91,13 +91,7 @@ async def _follow(pipe: Connection, port: int, clients: int) -> None:
     for number in range(clients):
         own = range(number * KEYS, (number + 1) * KEYS - 1)
         keys = [INSTRUMENTS[n % len(INSTRUMENTS)] for n in own]
-        request = (
-            f"GET /v1/stream?keys={','.join([INSTRUMENTS[0], *keys])} HTTP/1.1\r\n"
-            "Host: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            "Sec-WebSocket-Version: 13\r\n"
-            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-        ).encode()
-        client = Client(lags_ms, request)
+        client = Client(lags_ms, stream_request([INSTRUMENTS[0], *keys]))
         await loop.create_connection(lambda one=client: one, "127.0.0.1", port)
         await client.has_joined.wait()
     pipe.send(clients)
