@@ -142,21 +142,35 @@ class WindowFiles(SegmentFiles):
                 raise ValueError("has other rows than the segment's name says")
 
 
-class BarFiles(SegmentFiles):
-    """Of bars (``StoredBars``): one file. A merge keeps the newest of each bar."""
+class OneFile(SegmentFiles):
+    """Of a product that is one table, ``tables`` having it by the product's name."""
 
-    product: Product = "bars"
+    file: str
 
     def write(self, folder: Path, tables: Any) -> None:
-        with _writer(folder, BARS_FILE) as writer:
-            writer.write_table(tables.bars, row_group_size=BARS_A_GROUP)
+        with _writer(folder, self.file) as writer:
+            table = getattr(tables, self.product)
+            writer.write_table(table, row_group_size=BARS_A_GROUP)
 
     def merge(
         self, sources: Sequence[Path], folder: Path, pause: Pause, *, is_final: bool
     ) -> None:
-        with _merging(sources, folder, BARS_FILE, pause, is_final) as (bars, writer):
-            ordered = (newest_bars(piece.sort_by(BAR_ORDER)) for piece in bars)
-            _write_grouped(ordered, writer, BARS_A_GROUP)
+        with _merging(sources, folder, self.file, pause, is_final) as (pieces, writer):
+            _write_grouped(map(self.in_order, pieces), writer, BARS_A_GROUP)
+
+    def in_order(self, piece: pa.Table) -> pa.Table:
+        """Return what a merge keeps of a piece, in the order of the file."""
+        raise NotImplementedError
+
+
+class BarFiles(OneFile):
+    """Of bars (``StoredBars``). A merge keeps the newest of each bar."""
+
+    product: Product = "bars"
+    file = BARS_FILE
+
+    def in_order(self, piece: pa.Table) -> pa.Table:
+        return newest_bars(piece.sort_by(BAR_ORDER))
 
     def check(self, segment: Segment, folder: Path) -> None:
         """Raise Damaged unless the file has bars of the entries that the name says."""
@@ -171,22 +185,14 @@ class BarFiles(SegmentFiles):
                 raise ValueError("has other bars than the segment's name says")
 
 
-class StatusFiles(SegmentFiles):
-    """Of trading statuses (``StoredStatuses``): one file."""
+class StatusFiles(OneFile):
+    """Of trading statuses (``StoredStatuses``)."""
 
     product: Product = "statuses"
+    file = STATUSES_FILE
 
-    def write(self, folder: Path, tables: Any) -> None:
-        with _writer(folder, STATUSES_FILE) as writer:
-            writer.write_table(tables.statuses, row_group_size=BARS_A_GROUP)
-
-    def merge(
-        self, sources: Sequence[Path], folder: Path, pause: Pause, *, is_final: bool
-    ) -> None:
-        merging = _merging(sources, folder, STATUSES_FILE, pause, is_final)
-        with merging as (statuses, writer):
-            ordered = (piece.sort_by(STATUS_ORDER) for piece in statuses)
-            _write_grouped(ordered, writer, BARS_A_GROUP)
+    def in_order(self, piece: pa.Table) -> pa.Table:
+        return piece.sort_by(STATUS_ORDER)
 
     def check(self, segment: Segment, folder: Path) -> None:
         """Raise Damaged unless the file has the statuses that the name says."""
