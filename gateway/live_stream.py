@@ -69,7 +69,8 @@ class LiveStream:
         if (topic := read_topic(settings)) is not None:
             tail = KafkaTradeTail(topic)
         desk = self.hub.trade_desk
-        self._trades = TradeFollower(tail, desk, lambda: self.board.window_ms)
+        window_ms, served = lambda: self.board.window_ms, self.hub.served
+        self._trades = TradeFollower(tail, desk, window_ms, served)
 
     def work(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """Return what has to run, by name; the feed ends by itself, once stopped."""

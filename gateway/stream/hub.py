@@ -394,14 +394,14 @@ class Hub:
         retry_s = now_s + self._heartbeat_s / 4
         self._timers.add(client, min(client.check_s, max(beat_s, retry_s)))
 
-    async def served(self) -> None:
-        """Wait while clients are being served, ``POLITE_S`` at most.
+    async def served(self, within_s: float = POLITE_S) -> None:
+        """Wait while clients are being served, ``within_s`` at most.
 
         Whoever polls can wait for a window to go out; the window cannot wait for them.
         """
         if self._is_serving:
             with suppress(TimeoutError):
-                async with asyncio.timeout(POLITE_S):
+                async with asyncio.timeout(within_s):
                     await self._served.wait()
 
     def _serve_all(self) -> None:

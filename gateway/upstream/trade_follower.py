@@ -6,7 +6,7 @@ a second, once for all.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -16,6 +16,10 @@ from gateway.upstream.trade_tail import LogUnread, TailPiece, TradeTail
 
 LOOK_S = 0.1
 """How often the log is looked at; less often where a look takes more than half of it.
+"""
+
+YIELDS_S = 1.0
+"""So long trades wait at most while a window goes out: those who have lists are first.
 """
 
 AGAIN_S = 1.0
@@ -28,14 +32,22 @@ log = structlog.get_logger()
 
 
 class TradeFollower:
-    """Reads the end of the log for a desk; ``run`` lives until it is cancelled."""
+    """Reads the end of the log for a desk; ``run`` lives until it is cancelled.
+
+    ``served`` waits while a window goes out, for the seconds that it is given at most.
+    """
 
     def __init__(
-        self, tail: TradeTail, desk: TradeDesk, window_ms: Callable[[], int]
+        self,
+        tail: TradeTail,
+        desk: TradeDesk,
+        window_ms: Callable[[], int],
+        served: Callable[[float], Awaitable[None]],
     ) -> None:
         self._tail = tail
         self._desk = desk
         self._window_ms = window_ms
+        self._served = served
 
     async def run(self) -> None:
         """Follow whatever is followed."""
@@ -52,6 +64,7 @@ class TradeFollower:
     async def _look(self) -> float:
         """Hand out what has come; return after how many seconds to look again."""
         desk = self._desk
+        await self._served(YIELDS_S)
         try:
             piece = await self._tail.read(desk.isins)
         except LogUnread as error:
@@ -79,6 +92,7 @@ class TradeFollower:
         async for entry in in_slices(encoded):
             if entry is not None:
                 trades.setdefault(entry[0], []).append(entry[1])
+        await self._served(YIELDS_S)
         desk.publish(trades)
         return 0 if piece.is_full else LOOK_S
 

@@ -4,7 +4,9 @@ import asyncio
 from contextlib import suppress
 
 import pytest
+import redis
 from confluent_kafka import Producer
+from redis.asyncio import Redis
 
 from gateway.stream.counters import Counters
 from gateway.stream.trade_delivery import TradeDelivery, TradeDesk
@@ -14,14 +16,17 @@ from gateway.upstream.trade_tail import (
     MOST_ENTRIES,
     KafkaTradeTail,
     LogUnread,
+    RedisTradeTail,
     TailPiece,
 )
 from ingest.kafka.address import KafkaTopic
 from ingest.trade import Trade
+from ingest.tradelog.redis_log_reader import open_log
 from tests.clients.patience import soon
 from tests.gateway.samples import FIRST_WINDOW, SAMSUNG
 from tests.kafka import make_topic, produce
 from tests.kafka_broker.broker import Broker
+from tickthrottle_client.log_v1 import FIELD
 
 ISINS = frozenset({"KR7005930003"})
 
@@ -70,7 +75,7 @@ async def test_who_follows_trades_outlives_what_was_aborted(kafka: Broker) -> No
     delivery = TradeDelivery(desk, lambda: None)
     delivery.add([SAMSUNG])
     tail = KafkaTradeTail(KafkaTopic(kafka.servers, topic))
-    follower = TradeFollower(tail, desk, lambda: 2_000)
+    follower = TradeFollower(tail, desk, lambda: 2_000, Turns().served)
     task = asyncio.create_task(follower.run())
 
     def has_come(price: str) -> bool:
@@ -89,6 +94,67 @@ async def test_who_follows_trades_outlives_what_was_aborted(kafka: Broker) -> No
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
+
+
+class Turns:
+    """Windows that go out: trades have their turn while ``free`` is set."""
+
+    def __init__(self) -> None:
+        self.free, self.asked = asyncio.Event(), asyncio.Event()
+        self.free.set()
+
+    async def served(self, within_s: float) -> None:
+        """Wait until nobody is served."""
+        assert within_s > 0
+        self.asked.set()
+        await self.free.wait()
+
+
+@pytest.mark.redis
+async def test_trades_wait_while_a_window_goes_out(
+    client: redis.Redis, redis_url: str
+) -> None:
+    """They come when it has gone out, none is lost."""
+    open_log(client, "tt", 1)
+    counters, turns = Counters(), Turns()
+    desk = TradeDesk(counters)
+    delivery = TradeDelivery(desk, lambda: None)
+    delivery.add([SAMSUNG])
+    async with Redis.from_url(redis_url) as connection:
+        tail = RedisTradeTail(connection, "tt")
+        follower = TradeFollower(tail, desk, lambda: 2_000, turns.served)
+        task = asyncio.create_task(follower.run())
+
+        def append(price: str) -> None:
+            trade = Trade(SAMSUNG, FIRST_WINDOW * 1_000, 1, price, "1")
+            client.xadd("tt:log:0", {FIELD: trade.to_wire()})
+
+        def has_come(price: str) -> bool:
+            append(price)
+            return f'"price":{price},'.encode() in (delivery.next_frame() or b"")
+
+        await soon(lambda: has_come("1"))
+        turns.free.clear()
+        turns.asked.clear()
+        await turns.asked.wait()
+        while delivery.next_frame():
+            pass
+        append("2")
+        append("3")
+        assert delivery.next_frame() is None
+        turns.free.set()
+        frames: list[bytes] = []
+        await soon(
+            lambda: (
+                frames.append(delivery.next_frame() or b"")
+                or b'"price":3,' in b"".join(frames)
+            )
+        )
+        assert b'"price":2,' in b"".join(frames)
+        assert counters.trades_missed == 0
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 def abort(kafka: Broker, topic: str, count: int) -> None:
