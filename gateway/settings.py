@@ -175,6 +175,10 @@ class GatewaySettings(TopicSettings, AccessSettings):
     heartbeat_ms: int = Field(5_000, ge=10, le=60_000)
     """A client that was sent nothing for this long gets a heartbeat."""
 
+    spread_ms: int = Field(0, ge=0, le=10_000)
+    """A window goes out to all clients over this long, evenly, half of a window at
+    most; 0: as quickly as it can."""
+
     max_keys: int = Field(1_024, ge=1)
     """Most keys one connection may hold; ``*`` counts as one."""
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from random import uniform
@@ -36,6 +35,7 @@ from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update, message_frame
 from gateway.stream.lifetimes import Lifetime
 from gateway.stream.paced_source import PacedSources
+from gateway.stream.serving_round import POLITE_S, ServingRound
 from gateway.stream.statuses.status_delivery import StatusDesk
 from gateway.stream.timer_wheel import TimerWheel
 from gateway.stream.trade_delivery import TradeDesk
@@ -43,12 +43,6 @@ from gateway.stream.window_timings import WindowTimings
 from ingest.instrument_table.known_instruments import Instruments
 from throttle.contract.snapshot import WindowSnapshot
 from tickthrottle_client.tick_v1 import PROTOCOL, CloseCode
-
-SLICE_S = 0.005
-"""Clients are served for this long before the event loop may do something else."""
-
-POLITE_S = 0.2
-"""A request waits this long at most until the clients of the stream are served."""
 
 MAX_SHOWN_CHARS = 200
 """This much of an origin is logged."""
@@ -126,10 +120,8 @@ class Hub:
         self._tick_s = min(0.5, _shortest_s(settings, bounds) / 10)
         self._timers: TimerWheel[Client] = TimerWheel(self._tick_s, time.monotonic())
         self._status: bytes | None = None
-        self._due: deque[Client] = deque()
-        self._is_serving = False
+        self._round = ServingRound(self._serve, self._has_served, self._spread_s)
         self._shedding_until_s = 0.0
-        self._served = asyncio.Event()
         self.timings = WindowTimings()
         self.close_log = CloseLog()
 
@@ -372,7 +364,7 @@ class Hub:
 
     def _take_in(self) -> None:
         """Have those whose turn has not come take in what is replaced now."""
-        for client in self._due:
+        for client in self._round.due:
             client.delivery.take_in()
 
     def _look_after(self, client: Client, now_s: float) -> None:
@@ -395,46 +387,28 @@ class Hub:
         self._timers.add(client, min(client.check_s, max(beat_s, retry_s)))
 
     async def served(self, within_s: float = POLITE_S) -> None:
-        """Wait while clients are being served, ``within_s`` at most.
-
-        Whoever polls can wait for a window to go out; the window cannot wait for them.
-        """
-        if self._is_serving:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(within_s):
-                    await self._served.wait()
+        """Wait while a window goes out (``ServingRound.over``)."""
+        await self._round.over(within_s)
 
     def _serve_all(self) -> None:
         """Give every client its turn; those who still wait for one get it anew."""
-        # The first to be served this time is the last the next time.
         number = (self.board.position.window or 0) // self.board.window_ms
-        self._due = deque(reversed(self._clients) if number % 2 else self._clients)
-        if not self._due:
-            self.timings.finish(_now_ms())
-        elif not self._is_serving:
-            self._is_serving = True
-            self._served.clear()
-            asyncio.get_running_loop().call_soon(self._serve)
+        self._round.begin(tuple(self._clients), number)
 
-    def _serve(self) -> None:
-        now_s = time.monotonic()
-        until_s = now_s + SLICE_S
-        due = self._due
-        while due and now_s < until_s:
-            client = due.popleft()
-            try:
-                if not client.serve(now_s):
-                    due.append(client)
-            except Exception:
-                log.exception("a client could not be served", connection=client.id)
-                self._drop(client)
-            now_s = time.monotonic()
-        if due:
-            asyncio.get_running_loop().call_soon(self._serve)
-        else:
-            self._is_serving = False
-            self._served.set()
-            self.timings.finish(_now_ms())
+    def _serve(self, client: Client, now_s: float) -> bool:
+        try:
+            return client.serve(now_s)
+        except Exception:
+            log.exception("a client could not be served", connection=client.id)
+            self._drop(client)
+            return True
+
+    def _has_served(self) -> None:
+        self.timings.finish(_now_ms())
+
+    def _spread_s(self) -> float:
+        """Return over how long a window goes out: never more than half of the next."""
+        return min(self.settings.spread_ms, self.board.window_ms / 2) / 1_000
 
     def _drop(self, client: Client) -> None:
         """End a client after a fault of ours, which shall cost nobody else anything."""

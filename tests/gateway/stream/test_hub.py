@@ -122,28 +122,6 @@ async def test_a_client_that_left_is_forgotten() -> None:
     assert len(hub) == 0
 
 
-async def test_the_last_to_be_served_is_the_first_the_next_time() -> None:
-    """Nobody is always last."""
-    hub = make_hub()
-    order: list[Listener] = []
-
-    class Noting(Listener):
-        def wake(self) -> None:
-            order.append(self)
-
-    listeners = [Noting(hub) for _ in range(3)]
-    for listener in listeners:
-        listener.client.commands.answer('{"op":"subscribe","keys":["*"]}', 0.0, 0)
-        listener.frames()
-    for turn, seq in enumerate((2, 3), 1):
-        publish(hub, seq)
-        awaited = turn * len(listeners)
-        await soon(lambda awaited=awaited: len(order) == awaited)
-        for listener in listeners:
-            listener.frames()
-    assert order == listeners[::-1] + listeners
-
-
 async def test_a_client_that_cannot_be_served_costs_the_others_nothing() -> None:
     """A fault of ours ends one connection, with 1011."""
     hub = make_hub()

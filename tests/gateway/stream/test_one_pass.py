@@ -121,7 +121,7 @@ def test_whoever_moves_in_and_out_of_the_pass_sees_the_same_frames(
 ) -> None:
     """Whatever happens while some have had their turn and others wait for it."""
     # One client in each iteration of the event loop.
-    monkeypatch.setattr("gateway.stream.hub.SLICE_S", 1e-9)
+    monkeypatch.setattr("gateway.stream.serving_round.SLICE_S", 1e-9)
     asyncio.run(compare(steps))
 
 
