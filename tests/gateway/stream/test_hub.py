@@ -16,7 +16,6 @@ from gateway.stream.client import Ending
 from gateway.stream.counters import Counters
 from gateway.stream.hub import Hub
 from gateway.stream.pending_rows import AT_ONCE
-from tests.clients.patience import soon
 from tests.gateway.listener import Listener
 from tests.gateway.samples import (
     SAMSUNG,
