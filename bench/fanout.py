@@ -12,12 +12,15 @@ busy time is printed.
 import os
 import selectors
 import socket
+import subprocess
 import sys
+import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
+from pathlib import Path
 from random import Random
 from statistics import median
 
@@ -37,6 +40,7 @@ STORM = 10_000
 CUT_WITHIN_S = 5.0
 IDLE_S = 30.0
 SIZE = "KB a frame"
+GAP = "a client's gap, p99"
 REST_S = 1.0
 """Between two rounds: caches are as cold as between windows."""
 
@@ -45,7 +49,7 @@ def main() -> None:
     """Run the cases that were asked for."""
     arguments = options(
         __doc__,
-        cases=("abcdeop", "which of them"),
+        cases=("abcdeop", "which of them; g: o by a peer in Go, which has to be there"),
         clients=("1000,5000,15000", "for o, a and c"),
         windows=(10, "of each case"),
         groups=(0, "of o and a, as well: windows with figures of so many groups"),
@@ -70,6 +74,11 @@ def run_cases(arguments: Namespace, rows: list[Row], idle: list[Row]) -> None:
     cases, windows = set(arguments.cases), arguments.windows
     traded = Random(1).sample(INSTRUMENTS, 900)
     mix: dict[Kind, float] = {"compact" if arguments.by_position else "watch": 1}
+    for count in counts if "g" in cases else []:
+        with started(build_peer()) as bench:
+            bench.connect(Audience(count))
+            name = f"g: {count:,} clients, 900 instruments changed, the peer in Go"
+            rows.append(measure(bench, name, traded, windows))
     for count in counts if cases & {"a", "c", "o"} else []:
         frame_kb: list[float] = []
         with started() as bench:
@@ -127,6 +136,14 @@ def run_cases(arguments: Namespace, rows: list[Row], idle: list[Row]) -> None:
             print(f"{measure_storm(bench, STORM)}\n")
 
 
+def build_peer() -> Path:
+    """Build the fan-out in Go."""
+    program = Path(tempfile.mkdtemp(prefix="fanout-")) / "fanout"
+    source = Path(__file__).parent / "peers" / "fanout"
+    subprocess.run(["go", "build", "-C", source, "-o", program, "."], check=True)
+    return program
+
+
 def polling_members() -> list[Member]:
     """Return 500 pages that poll an instrument, and 20 programs that poll the board.
 
@@ -150,7 +167,7 @@ def measure(bench: Bench, name: str, isins: Sequence[str], windows: int) -> Row:
     stretch = Stretch()
     bench.add_windows(stretch, isins, windows)
     seen = bench.clients.ticks().seen
-    times_ms = bench.judge(stretch.ends_ms)
+    times_ms, gaps_ms = bench.judge(stretch.ends_ms)
     together = [time_ms for window in times_ms for time_ms in window]
     lasts = [window[-1] for window in times_ms]
     gateway_s = sum(stretch.gateway_s)
@@ -161,6 +178,7 @@ def measure(bench: Bench, name: str, isins: Sequence[str], windows: int) -> Row:
         "p99": f"{percentile(together, 0.99):.0f}",
         "last": f"{median(lasts):.0f}",
         "worst last": f"{max(lasts):.0f}",
+        GAP: f"{WINDOW_S:g} s ± {percentile(gaps_ms, 0.99):.0f} ms",
         SIZE: f"{seen.bytes / seen.frames / 1e3:.1f}",
         "frames/s of a gateway core": f"{len(together) / gateway_s:,.0f}",
         "us a frame": f"{gateway_s / len(together) * 1e6:.1f}",
@@ -176,8 +194,8 @@ def floor_of(count: int, size: int, windows: int) -> Row:
     with spawned(_measure_floor, count, size, windows) as (ours, _):
         each_us, last_ms = ours.recv()
     name = f"floor: {count:,} sockets, a loop that only writes"
-    cells = ("", "", "", f"{last_ms:.0f}", "", f"{size / 1e3:.1f}")
-    names = ("case", "first", "p50", "p99", "last", "worst last", SIZE)
+    cells = ("", "", "", f"{last_ms:.0f}", "", "", f"{size / 1e3:.1f}")
+    names = ("case", "first", "p50", "p99", "last", "worst last", GAP, SIZE)
     return dict(zip(names, (name, *cells), strict=True)) | {
         "frames/s of a gateway core": f"{1e6 / each_us:,.0f}",
         "us a frame": f"{each_us:.1f}",

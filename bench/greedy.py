@@ -358,7 +358,7 @@ def main() -> None:
                     orders.send([])
                     turns[name].answers += orders.recv()
         ends_ms = [end for turn in turns.values() for end in turn.stretch.ends_ms]
-        times_ms = dict(zip(ends_ms, bench.judge(ends_ms), strict=True))
+        times_ms = dict(zip(ends_ms, bench.judge(ends_ms)[0], strict=True))
     print(f"Machine: {describe_machine()}")
     report(turns, times_ms, chosen.clients)
 

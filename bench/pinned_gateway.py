@@ -3,15 +3,19 @@
 import gc
 import multiprocessing
 import os
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import pairwise
 from logging import ERROR
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from zlib import crc32
 
 import psutil
@@ -186,8 +190,11 @@ class Bench:
             stretch.gateway_s.append(self.busy_s() - busy_s)
         stretch.clients_s += _busy_s(self._crowd) - clients_s
 
-    def judge(self, ends_ms: Sequence[int]) -> list[list[float]]:
+    def judge(self, ends_ms: Sequence[int]) -> tuple[list[list[float]], list[float]]:
         """Return when each prompt client had each of these windows; then all leave.
+
+        And by how much the time between two windows at a client differed from that
+        between their ends, sorted.
 
         Raises SystemExit if a promise was broken, or a client did not get a window.
         """
@@ -202,7 +209,15 @@ class Bench:
             faults = [*judgement.faults, f"{prompt.unseen} windows never came"]
             raise SystemExit("\n".join(faults))
         self.clients.leave()
-        return [sorted(prompt.fanouts_ms.get(end_ms, ())) for end_ms in ends_ms]
+        # In the order of the clients, and everybody had every window.
+        lags_ms = [prompt.lags_ms.get(end_ms, ()) for end_ms in ends_ms]
+        gaps_ms = sorted(
+            abs(late - soon)
+            for before, after in pairwise(lags_ms)
+            for soon, late in zip(before, after, strict=True)
+        )
+        fanouts_ms = [sorted(prompt.fanouts_ms.get(end_ms, ())) for end_ms in ends_ms]
+        return fanouts_ms, gaps_ms
 
     def _wait_joined(self, count: int) -> None:
         joined = self.clients.wait_joined(JOINS_WITHIN_S, count)
@@ -211,10 +226,10 @@ class Bench:
 
 
 @contextmanager
-def started(**settings: Any) -> Iterator[Bench]:
+def started(peer: Path | None = None, **settings: Any) -> Iterator[Bench]:
     """Start everything anew, each instrument traded once; end it.
 
-    ``settings`` are further ones of the gateway.
+    ``settings`` are further ones of the gateway. ``peer`` is a program in its place.
     """
     spawn = multiprocessing.get_context("spawn")
     with running_server() as server:
@@ -222,16 +237,39 @@ def started(**settings: Any) -> Iterator[Bench]:
         own = {"port": port, "operators_port": operators_port, "log_level": "warning"}
         chosen = {**NO_LIMITS, **own, "redis_url": server.url, **settings}
         longest_s = spawn.Value("d", 0.0)
+        gateway_process: AbstractContextManager[int] = _gateway(chosen, longest_s)
+        if peer is not None:
+            gateway_process = _peer(peer, server, port)
         with (
-            spawned(_serve, chosen, longest_s) as (_, gateway),
+            gateway_process as pid,
             crowd([Target("127.0.0.1", port)], processes=1) as clients,
         ):
             pin(1, clients.pids[0])
-            process = psutil.Process(gateway.pid)
+            process = psutil.Process(pid)
             bench = Bench(server, port, process, clients, longest_s)
             _wait_listening(process, port)
             bench.publish(INSTRUMENTS, 1)
             yield bench
+
+
+@contextmanager
+def _gateway(chosen: dict[str, Any], longest_s: "Synchronized[float]") -> Iterator[int]:
+    with spawned(_serve, chosen, longest_s) as (_, process):
+        assert process.pid is not None
+        yield process.pid
+
+
+@contextmanager
+def _peer(program: Path, server: Server, port: int) -> Iterator[int]:
+    """Run a fan-out of one core on core 0."""
+    where = urlsplit(server.url).netloc, f"127.0.0.1:{port}"
+    environment = {**os.environ, "GOMAXPROCS": "1"}
+    with subprocess.Popen([program, *where], env=environment) as process:
+        pin(0, process.pid)
+        try:
+            yield process.pid
+        finally:
+            process.terminate()
 
 
 def stream_request(keys: Sequence[str]) -> bytes:

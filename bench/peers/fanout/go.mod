@@ -1,0 +1,3 @@
+module tickthrottle.example/fanout
+
+go 1.24
