@@ -4,7 +4,7 @@ Each does the same: the latest trade of each instrument in each window of two se
 by the broker's stamps, into Redis. One engine runs at a time, on the same broker. Live,
 at several rates and then in silence; and on a backlog, with trades that come late at
 its end. Afterwards the topic is read again and every row that came is compared. Maven
-fetches and builds the others; `docs/peers.md` says what each of them promises.
+fetches and builds the others; `docs/alternatives.md` says what each of them promises.
 """
 
 import sys

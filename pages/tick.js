@@ -329,7 +329,7 @@ export class TickClient {
   //                         `time` and `seq` an older item is not known as one, and without
   //                         `volume`, `value`, `high` and `low` nobody knows the sums of several
   //                         trades
-  //   verify                check the chain of windows (docs/verify.md); items need all fields
+  //   verify                check the chain of windows (docs/inspecting.md); items need all fields
   //                         then. It loads tick-chain.js from beside this file
   //   onChain(verdict)      what that says of each step: {state, epoch, after, offset, hasRows,
   //                         reason}; without it the console is warned of a break

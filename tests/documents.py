@@ -11,7 +11,7 @@ PAGES = (
     "alerts",
     "operators",
     "redis",
-    "status",
+    "market",
     "kafka",
     "spark",
     "failures",

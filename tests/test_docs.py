@@ -216,7 +216,6 @@ DOCUMENTS = sorted(
     for pattern in ("*.md", "docs/**/*.md", "bench/*.md", "clients/*/*.md")
     for path in ROOT.glob(pattern)
 )
-INDEXES = (ROOT / "README.md", ROOT / "docs" / "operations.md")
 MOST_BYTES_OF_A_PAGE = 32_768
 
 
@@ -307,8 +306,8 @@ def test_design_names_the_rooms_of_a_package_in_their_order() -> None:
 
 
 def test_a_page_is_short_enough_to_read_and_can_be_found() -> None:
-    """A page has one subject; README or the index of operations leads to it."""
-    reached = {target for index in INDEXES for target, _ in links(index)}
+    """A page has one subject, and README leads to it."""
+    reached = {target for target, _ in links(ROOT / "README.md")}
     check(
         name_of(path)
         for path in ROOT.glob("docs/**/*.md")

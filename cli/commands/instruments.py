@@ -81,7 +81,7 @@ def load(
         str | None,
         typer.Option(
             help="Give what has no ISIN the key of its symbol, or code, at this venue; "
-            "see docs/keys.md."
+            "see docs/instruments.md."
         ),
     ] = None,
     force: Annotated[

@@ -308,7 +308,7 @@ def _warn_of_unknown(title: str, refusals: Refusals, said: set[str]) -> None:
         said.add(name)
         log.warning(
             f"{title}: unknown sale condition {name}: its trades count for the volume "
-            "alone; a table of your own can say more, see docs/conditions.md"
+            "alone; a table of your own can say more, see docs/rows.md"
         )
 
 

@@ -24,7 +24,7 @@ class ExchangeOptions(FrozenOptions):
     updates: TableOption | None = None
     """The table of sale conditions that says which trades set the last price, widen the
     range and add to the volume, in place of the adapter's own: a path such as
-    ./table.csv; see docs/conditions.md.
+    ./table.csv; see docs/rows.md.
     """
 
     silence_s: float | None = Field(None, ge=0.1, le=86_400)

@@ -118,10 +118,10 @@ class FieldOptions(FrozenOptions):
     """Which trades set the last price, widen the range and add to the volume, by their
     sale conditions: a table, the field of the codes, and where they differ by tape that
     of the tape, as us_equities:conditions:tape. A table of your own is a path to it,
-    ./table.csv; see docs/conditions.md.
+    ./table.csv; see docs/rows.md.
     """
 
     venue: Annotated[InstanceOf[Venue], read_by(Venue.parse)] | None = None
     """The venue of symbols that have no ISIN: they get keys. XNAS, or XNAS=QM with
-    letters of its own, from QM to QZ; see docs/keys.md.
+    letters of its own, from QM to QZ; see docs/instruments.md.
     """

@@ -24,12 +24,12 @@ def test_the_words_are_those_of_the_code() -> None:
     assert tuple(re.findall(r"`(\w+)`", row)) == STATUSES
     schema = document()["components"]["schemas"]["trading_status"]
     assert tuple(schema["properties"]["status"]["enum"]) == STATUSES
-    page = (ROOT / "docs" / "status.md").read_text("utf-8")
+    page = (ROOT / "docs" / "market.md").read_text("utf-8")
     assert all(f"`{status}`" in page for status in STATUSES)
 
 
 def test_examples_can_be_copied() -> None:
-    pages = [SPEC, (ROOT / "docs" / "status.md").read_text("utf-8")]
+    pages = [SPEC, (ROOT / "docs" / "market.md").read_text("utf-8")]
     examples = re.findall(r'^\{"type".*\}$', "\n".join(pages), re.MULTILINE)
     assert len(examples) == 3
     for example in examples:

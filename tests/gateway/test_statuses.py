@@ -299,7 +299,7 @@ def test_the_example_of_the_document_runs(
     publisher.list_instruments()
     publisher.publish(make_row())
     exchange.say("halted")
-    [program] = blocks("docs/status.md", "python")
+    [program] = blocks("docs/market.md", "python")
     with running_gateway(redis_url) as gateway:
         gateway.wait_for("status_reloads")
         eventually(lambda: b"005930" in gateway.get("/v1/instruments")[1])

@@ -1,11 +1,14 @@
-"""The guides, followed to the letter beside a pipeline that nothing feeds."""
+"""The guides, followed to the letter: beside a pipeline that nothing feeds; a topic."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.processes import running
-from tests.newcomer.guides import GUIDES, follow
+from tests.kafka import bounds
+from tests.kafka_broker.broker import Broker
+from tests.newcomer.guides import GUIDES, TOPIC, follow
+from tests.node import node_command
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 
@@ -13,7 +16,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.spark,
     pytest.mark.redis,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
 ]
 
 
@@ -36,3 +39,22 @@ def test_a_guide_shows_what_its_commands_print(tmp_path: Path) -> None:
         folder.mkdir()
         for guide in GUIDES:
             follow(f"docs/guides/{guide}.md", folder, ports, **environment)
+        # Each of its roads ends with this question.
+        follow("docs/guides/deploy.md", folder, ports, 1, **environment)
+
+
+@pytest.mark.kafka
+def test_the_guide_of_a_topic_shows_what_its_commands_print(
+    tmp_path: Path, kafka: Broker
+) -> None:
+    """From values of another form to a board; nothing is appended but by the guide."""
+    port = free_port()
+    ports = {"8000": port, "9092": int(kafka.servers.rpartition(":")[2])}
+    environment = {
+        **QUICK_JAVA,
+        "NODE_OPTIONS": " ".join(node_command()[1:]),
+        "PYTHONPATH": str(tmp_path),
+        "TICKTHROTTLE_STATE_DIR": str(tmp_path / "state"),
+    }
+    follow(TOPIC, tmp_path, ports, **environment)
+    assert bounds(kafka, "executions") == (0, 6)

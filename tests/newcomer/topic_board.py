@@ -19,9 +19,9 @@ from tests.kafka_broker.broker import Broker
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 
-PAGE = "docs/kafka.md"
+PAGE = "docs/guides/topic.md"
 STEPS = ("save executions.py", "save instruments.csv", "tickthrottle run --feed none …")
-_VALUE = re.compile(r'`(\{"sym": .*?\})`')
+_VALUE = re.compile(r'^(\{"sym": .*?\})$', re.M)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def running_topic_board(folder: Path, kafka: Broker) -> Iterator[TopicBoard]:
     (folder / "executions.py").write_text(decoder)
     (folder / "instruments.csv").write_text("isin,code,name\nUS0378331005,AAPL,Apple\n")
     topic = make_topic(kafka)
-    [example] = _VALUE.findall(text_of(PAGE))
+    example = _VALUE.findall(text_of(PAGE))[0]
     # It is stamped by its producer, now.
     trade = {**json.loads(example), "ms": time.time_ns() // 1_000_000}
     values = [json.dumps(v).encode() for v in (trade, {**trade, "sym": "XXX"})]
@@ -58,9 +58,9 @@ def running_topic_board(folder: Path, kafka: Broker) -> Iterator[TopicBoard]:
     [words] = commands(PAGE, "tickthrottle run --feed none")
     port = free_port()
     replaced = {
-        "kafka-1:9092,kafka-2:9092": kafka.servers,
+        "127.0.0.1:9092": kafka.servers,
         "executions": topic,
-        "latest": "earliest",
+        "8000": str(port),
     }
     arguments = [replaced.get(word, word) for word in shlex.split(words)[1:]]
     command = [sys.executable, "-P", "-m", "tickthrottle", *arguments]
@@ -69,6 +69,6 @@ def running_topic_board(folder: Path, kafka: Broker) -> Iterator[TopicBoard]:
         "PYTHONPATH": str(folder),
         "TICKTHROTTLE_STATE_DIR": str(folder / "state"),
     }
-    run = [*command, "--port", str(port), "--no-archive"]
+    run = [*command, "--no-archive"]
     with running_command(folder, "run", run, folder, **environment) as process:
         yield TopicBoard(topic, trade, port, process)

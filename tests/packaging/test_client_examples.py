@@ -29,7 +29,7 @@ from tests.gateway.servers import Gateway, running_gateway
 from tests.node import node_command
 from throttle.testing.driver import START_MS, ThrottleDriver
 
-CLIENTS, TRADES = "docs/clients.md", "docs/trades.md"
+CLIENTS, TRADES = "docs/clients.md", "docs/rows.md"
 FRONT, JS, PYTHON = "README.md", "clients/js/README.md", "clients/python/README.md"
 PRICE = "71900.50"
 PARTITIONS = 4

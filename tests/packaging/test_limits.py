@@ -19,6 +19,6 @@ def test_the_table_is_what_the_settings_are() -> None:
         for name, field in kind.model_fields.items()
         if IS_LIMIT.search(variable_of(kind, name))
     }
-    page = (ROOT / "docs" / "limits.md").read_text("utf-8")
+    page = (ROOT / "docs" / "security.md").read_text("utf-8")
     rows = re.findall(r"^\| [^|]+ \| ([\d,.]+) \| `(\w+)` \| [^|]+ \|$", page, re.M)
     assert {name: float(text.replace(",", "")) for text, name in rows} == bounds

@@ -8,6 +8,7 @@ import re
 
 from tests.doc_pages import blocks, commands, text_of
 from tests.newcomer.guides import GUIDES as FOLLOWED
+from tests.newcomer.guides import TOPIC
 from tests.paths import ROOT
 
 CONTAINERS = "tests/deploy/test_containers.py"
@@ -19,6 +20,10 @@ EXAMPLES = "tests/packaging/test_client_examples.py"
 RUN = "tests/e2e/test_run.py"
 OWN_PAGE = "tests/newcomer/test_own_page.py"
 GUIDES = "tests/newcomer/test_guides.py::test_a_guide_shows_what_its_commands_print"
+TOPIC_GUIDE = (
+    "tests/newcomer/test_guides.py"
+    "::test_the_guide_of_a_topic_shows_what_its_commands_print"
+)
 
 ROADS = {
     "docs/quickstart.md": {
@@ -68,6 +73,7 @@ ROADS = {
         ),
     },
     **{f"docs/guides/{guide}.md": {r"": GUIDES} for guide in FOLLOWED},
+    TOPIC: {r"": TOPIC_GUIDE},
     "docs/own-page.md": {
         r"TICKTHROTTLE_ALLOWED_ORIGINS=\S+ make run$": (
             f"{RUN}::test_make_run_starts_what_the_command_starts"
@@ -81,10 +87,20 @@ ROADS = {
             "::test_an_example_of_the_page_puts_its_trades_into_the_log"
         ),
     },
-    "docs/kafka.md": {
-        r"export PYTHONPATH=|tickthrottle run --feed none ": (
-            "tests/e2e/test_run_topic.py"
-            "::test_a_topic_of_others_is_on_the_board_and_nothing_is_appended"
+    "docs/guides/deploy.md": {
+        r"curl ": GUIDES,
+        r"apt-get |python3 |cp |mkdir |echo |chmod |systemctl ": (
+            f"{SYSTEMD}::test_the_pages_commands_give_a_live_board"
+        ),
+        r"/opt/": (
+            f"{INSTALLED}::test_with_all_wheels_the_pipeline_runs_and_ctrl_c_ends_it"
+        ),
+        r"docker compose": f"{CONTAINERS}::test_a_price_arrives_over_tls",
+        r"kubectl -n \w+ create secret": (
+            f"{MANIFESTS}::test_the_pages_commands_make_the_secrets_that_manifests_name"
+        ),
+        r"kubectl (create namespace|apply)|kubectl .* (rollout|port-forward)": (
+            f"{MANIFESTS}::test_the_pages_other_commands_are_about_what_there_is"
         ),
     },
     "docs/clients.md": {r"curl ": f"{EXAMPLES}::test_an_example_prints_the_price"},
@@ -125,19 +141,24 @@ PROGRAMS = {
         ],
         "go": [EXAMPLE],
     },
-    "docs/conditions.md": {
+    "docs/rows.md": {
         "python": [
-            "tests/cli/commands/test_ingest.py::test_the_example_of_a_decoder_is_right"
-        ]
+            EXAMPLE,
+            "tests/cli/commands/test_ingest.py::test_the_example_of_a_decoder_is_right",
+        ],
+        "js": [EXAMPLE],
     },
+    "docs/guides/exchange.md": {"python": [GUIDES] * 2},
     "docs/guides/login.md": {"python": [GUIDES]},
+    TOPIC: {"python": [TOPIC_GUIDE] * 3, "js": [TOPIC_GUIDE]},
     "docs/kafka.md": {
         "python": [
             DECODE,
-            DECODE,
             "tests/throttle/test_frames.py::test_the_decoder_is_that_of_the_page",
             "tests/archive/topics/test_avro.py::test_trades_in_avro_are_decoded",
-        ]
+            TO_THE_END,
+        ],
+        "java": [TO_THE_END],
     },
     "docs/own-page.md": {
         "html": [f"{OWN_PAGE}::test_six_lines_are_a_page"],
@@ -161,7 +182,7 @@ PROGRAMS = {
         ],
         "js": ["tests/e2e/test_tick_js.py::test_the_example_of_the_document_runs"],
     },
-    "docs/status.md": {
+    "docs/market.md": {
         "python": [
             "tests/gateway/test_statuses.py::test_the_example_of_the_document_runs"
         ]
@@ -169,8 +190,6 @@ PROGRAMS = {
     "docs/testing.md": {
         "python": ["tests/test_docs.py::test_the_examples_of_the_test_drivers_hold"] * 2
     },
-    "docs/topics.md": {"python": [TO_THE_END], "java": [TO_THE_END]},
-    "docs/trades.md": {"python": [EXAMPLE], "js": [EXAMPLE]},
 }
 """The test that runs each program of a page, in their order, by language."""
 
@@ -213,3 +232,15 @@ def test_the_front_page_starts_as_the_quick_start_does() -> None:
     front = (ROOT / "README.md").read_text("utf-8")
     for command in commands("docs/quickstart.md", "make|printf"):
         assert f"\n{command}\n" in front
+
+
+def test_the_guide_of_a_deployment_has_the_commands_of_its_pages() -> None:
+    """What the tests of images, services and pods type is what the guide says."""
+    pages = ("services", "containers", "kubernetes")
+    typed = {line for page in pages for line in commands(f"docs/{page}.md")}
+    others = {*commands("docs/guides/deploy.md")} - typed
+    assert {line.split("/")[-1] for line in others} == {
+        "ready",
+        "*.whl",
+        "tickthrottle prepare",
+    }

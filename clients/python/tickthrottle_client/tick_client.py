@@ -238,7 +238,7 @@ class TickClient:
     ``on_message(message)``: every message, after it was taken in.
     ``on_bars_missed()``: bars that were told before may have been amended meanwhile, or
     some are missing; REST has them.
-    With ``verify`` the chain of windows is checked (docs/verify.md), and
+    With ``verify`` the chain of windows is checked (docs/inspecting.md), and
     ``on_chain(verdict)`` hears of each step (``Verdict``); without it a warning of the
     logger names a break. Items need all fields then, so ``fields`` is refused.
     ``on_status(status)``: an instrument that is followed is halted, in an auction,

@@ -7,7 +7,7 @@ export function rangeOf({ day, trace }) {
   return { low: Number(day.low ?? Infinity), high: Number(day.high ?? -Infinity) };
 }
 
-// Whether a trade with this field `updates` counts for the range (docs/sums.md).
+// Whether a trade with this field `updates` counts for the range (docs/rows.md).
 export const countsForRange = (updates) => updates?.includes?.("range") ?? true;
 
 // Where in a range a price is, 0 to 1; null while there is no range.

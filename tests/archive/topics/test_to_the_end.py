@@ -1,6 +1,6 @@
 """A whole pipeline into topics, from there into a database and a program in Java.
 
-Programs are those of ``docs/topics.md``, as they stand there.
+Programs are those of ``docs/kafka.md``, as they stand there.
 """
 
 import json
@@ -32,7 +32,7 @@ from tests.published import read_snapshots
 
 pytestmark = [pytest.mark.redis, pytest.mark.kafka, pytest.mark.spark, pytest.mark.e2e]
 
-PAGE = "docs/topics.md"
+PAGE = "docs/kafka.md"
 PREFIX = "prices"
 WINDOW_MS = 1_000
 WINDOWS_AFTER = 12

@@ -81,24 +81,24 @@ def test_the_decoders_of_the_page_read_what_it_says(
     """By the page's own line; and a form of bytes, as one entry."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    page = "docs/kafka.md"
-    for block in blocks(page, "python"):
-        [name] = re.findall(r"^# (\w+\.py)", block)
-        (tmp_path / name).write_text(block)
-    [line] = re.findall(r"`tickthrottle decode (.*?)`", text_of(page))
-    [value] = re.findall(r'`(\{"sym": .*?\})`', text_of(page))
-    Path("values.jsonl").write_text(f'{value}\n{{"sym":"XXX"}}\n')
+    for block in blocks("docs/kafka.md", "python"):
+        for name in re.findall(r"^# (\w+\.py)", block):
+            (tmp_path / name).write_text(block)
+    frames = '[{"ty":"trade","cd":"KRW-BTC","ttms":1773964800001,"sid":7,'
+    frames += '"tp":9e7,"tv":0.10,"ab":"BID"}]'
+    Path("values.jsonl").write_text(f'{frames}\n{{"ty":"orderbook"}}\n')
+    [line] = re.findall(r"`tickthrottle decode (.*?)`", text_of("docs/kafka.md"))
     done = run(*line.split())
     assert done.exit_code == 0, done.output
-    assert "US0378331005 1795293890165000 17 230.15 100" in words(done)
-    assert words(done).endswith("2 entries, 1 trades, 1 skipped as other_symbol")
+    assert "QUCKRWBTC002 1773964800001000 7 90000000 0.10" in words(done)
+    assert words(done).endswith("2 entries, 1 trades, 1 skipped as orderbook")
 
     entry = struct.pack(">12sQQQI", b"KR7005930003", 1773964800001000, 1, 71900, 3)
     Path("value").write_bytes(entry)
     done = run("value", "--whole", "--decoder", "my_feed:decode")
     assert "KR7005930003 1773964800001000 1 71900 3" in words(done)
     find_decoder.cache_clear()
-    for name in ("executions", "my_feed"):
+    for name in ("upbit_topic", "my_feed"):
         sys.modules.pop(name)
 
 

@@ -11,11 +11,12 @@ import redis
 
 from ingest.trade import Trade
 from tests.conftest import PATIENCE
+from tests.doc_pages import section_of
 from tests.ingest.feed.test_run import logged
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "feeding.md").read_text("utf-8")
-CONDITIONS = (ROOT / "docs" / "conditions.md").read_text("utf-8")
+CONDITIONS = section_of("docs/rows.md", "Sale conditions")
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 PRICES = (
     *(["71900"], ["71900", "72000"], ["71900"], ["71900"], ["71900"]),

@@ -18,7 +18,7 @@ from tests.paths import ROOT
 from tickthrottle_client.key_v1 import OWN_VENUES, key_of
 
 PAGE = (ROOT / "docs" / "adapters.md").read_text("utf-8")
-KEYS_PAGE = (ROOT / "docs" / "keys.md").read_text("utf-8")
+KEYS_PAGE = (ROOT / "docs" / "instruments.md").read_text("utf-8")
 
 
 def test_every_adapter_is_in_the_table() -> None:

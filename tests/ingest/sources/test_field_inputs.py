@@ -332,7 +332,7 @@ def test_with_a_venue_a_column_symbol_is_enough(tmp_path: Path) -> None:
 
 
 def test_a_cancel_goes_into_the_log_and_may_be_left_out() -> None:
-    """As docs/cancels.md says; a negative size is no way to say it."""
+    """As docs/rows.md says; a negative size is no way to say it."""
     path = input_file("g/g06_cancel.jsonl")
     trades, refusals = ingest(path)
     assert [trade.price for trade in trades] == ["71900", "99900", ""]

@@ -1,6 +1,6 @@
 """What bars, days and spans have to be: plain Python over every trade, no product code.
 
-The rules are those of docs/windows.md, written a second time.
+The rules are those of docs/bars.md, written a second time.
 """
 
 from collections import Counter, defaultdict

@@ -1,6 +1,6 @@
 """What moves have to be: plain Python over every trade, no code of the job.
 
-The rules are those of docs/windows.md, written a second time. Slow, and meant to be.
+The rules are those of docs/bars.md, written a second time. Slow, and meant to be.
 """
 
 from collections import Counter, defaultdict
