@@ -13,13 +13,13 @@ from machine import (
     memory_by_name,
     options,
     percentile,
+    print_machine,
     running_server,
     starting_job,
 )
 
 from cli.local.process_tree import job_family, members
 from ingest.redis_keys import AnalyticsKeys
-from loadtest.system.machine import describe_machine
 from throttle.contract.tally import TallyBook
 
 KEYS = AnalyticsKeys("tt")
@@ -35,7 +35,7 @@ def main() -> None:
         only=("bars,movers", "products"),
     )
     keep_up(chosen.rate, chosen.seconds, chosen.only)
-    print(f"\nMachine: {describe_machine()}")
+    print_machine()
 
 
 def keep_up(rate: int, seconds: float, only: str) -> None:

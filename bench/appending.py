@@ -32,6 +32,7 @@ from machine import (
     Server,
     child,
     options,
+    print_machine,
     print_rows,
     running_server,
     spawned,
@@ -49,7 +50,6 @@ from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import LogAway, LogWriter
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
-from loadtest.system.machine import describe_machine
 from tickthrottle_client import TradeProducer
 
 PARTITIONS, CAP = 4, 100_000_000
@@ -122,7 +122,7 @@ def main() -> None:
         for name, runs in rates.items()
     ]
     print_rows(title, rows)
-    print(f"\nMachine: {describe_machine()}")
+    print_machine()
 
 
 def redis_ways() -> dict[str, Way]:

@@ -26,6 +26,7 @@ from machine import (
     load_table,
     options,
     percentile,
+    print_machine,
     print_rows,
     running_chromium,
 )
@@ -33,7 +34,6 @@ from pinned_gateway import LISTING, WINDOW_S, Bench, make_row, started
 from playwright.sync_api import CDPSession, Page
 
 from ingest.sources.market import SimulatedInstrument, step_down
-from loadtest.system.machine import describe_machine
 from throttle.contract.snapshot import Row as TradedRow
 
 MOST_MS = 50
@@ -118,7 +118,7 @@ def main() -> None:
                 is_market_open=True
             )
         version = chromium.version
-    print(f"Machine: {describe_machine()}; Chromium {version}")
+    print_machine(f"; Chromium {version}")
     report_windows(cases)
     report_frames(scrolled)
 

@@ -19,6 +19,7 @@ from machine import (
     memory_of,
     options,
     percentile,
+    print_machine,
     print_rows,
     read_batches,
     running_everything,
@@ -27,7 +28,6 @@ from machine import (
 )
 
 from cli.local.process_tree import Named, job_family
-from loadtest.system.machine import describe_machine
 
 PARTS = ("job", "driver", "JVM", "worker")
 
@@ -60,7 +60,7 @@ def main() -> None:
         cells = {"p50": percentile(values, 0.5), "most": max(values)}
         rows.append({"": name} | {h: f"{v:,.{digits}f}" for h, v in cells.items()})
     print_rows(f"{arguments.rounds} starts, {arguments.rate} trades/s", rows)
-    print(f"\nMachine: {describe_machine()}")
+    print_machine()
 
 
 def measure(rate: int, seconds: float) -> dict[str, float]:
@@ -104,7 +104,7 @@ def report_everything() -> None:
     print_rows(title, [dict(zip((f"{s} s" for s in LOOKS_S), totals, strict=True))])
     ends = ((program, f"{size / 2**20:,.0f}") for program, size in used.most_common())
     print_rows("At the end", [{"": name, "MiB (PSS)": mib} for name, mib in ends])
-    print(f"\nMachine: {describe_machine()}")
+    print_machine()
 
 
 def programs(pid: int) -> Iterator[Named]:

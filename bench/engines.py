@@ -13,13 +13,12 @@ from argparse import Namespace
 from pathlib import Path
 
 from fill import create_topic, running_broker
-from machine import Row, options, print_rows
+from machine import Row, options, print_machine, print_rows
 
 from bench.peers.maven import build, java_version
 from bench.peers.measuring import Feed, measure_drain, measure_live
 from bench.peers.running import ENGINES
 from bench.peers.topics import fill
-from loadtest.system.machine import describe_machine
 
 PARTITIONS = 4
 
@@ -61,7 +60,7 @@ def main() -> None:
         print_rows("Live, from a window's end to its last message", lives)
         print_rows("Afterwards, in silence", silences)
         print_rows(backlog, drains)
-        print(f"\nMachine: {describe_machine()}; the others on {java_version()}")
+        print_machine(f"; the others on {java_version()}")
 
 
 def measure(

@@ -22,7 +22,7 @@ from random import Random
 from statistics import median
 
 import psutil
-from machine import Row, options, percentile, print_rows, spawned
+from machine import Row, options, percentile, print_machine, print_rows, spawned
 from pinned_gateway import INSTRUMENTS, WINDOW_S, Bench, Stretch, pin, started
 
 from gateway.protocol.key_sets import ALL
@@ -30,13 +30,13 @@ from ingest.process.descriptors import raise_descriptor_limit
 from loadtest.client_mix import Audience, Kind, Member
 from loadtest.clients.crowd import crowd
 from loadtest.clients.targets import Target
-from loadtest.system.machine import describe_machine
 
 NEVER_S = 3_600.0
 STORM = 10_000
 CUT_WITHIN_S = 5.0
 IDLE_S = 30.0
 SIZE = "KB a frame"
+TITLE = "ms from the publish; the last client: median and worst window"
 REST_S = 1.0
 """Between two rounds: caches are as cold as between windows."""
 
@@ -57,11 +57,10 @@ def main() -> None:
         run_cases(arguments, rows, idle)
     finally:
         # Also what was measured before a client missed a window.
-        title = "ms from the publish; the last client: median and worst window"
-        print_rows(title, rows)
+        print_rows(TITLE, rows)
         if idle:
             print_rows("Idle clients; the longest collections of the gateway, ms", idle)
-        print(f"\nMachine: {describe_machine()}")
+        print_machine()
 
 
 def run_cases(arguments: Namespace, rows: list[Row], idle: list[Row]) -> None:

@@ -25,7 +25,7 @@ from threading import Event, Thread
 
 import pyarrow as pa
 import redis
-from machine import NAMESPACE, options, percentile, print_rows, spawned
+from machine import NAMESPACE, options, percentile, print_machine, print_rows, spawned
 from pinned_gateway import INSTRUMENTS, WINDOW_S, Bench, Stretch, pin, started
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
@@ -37,7 +37,6 @@ from archive.parquet.tables import ROWS, WINDOWS, StoredTables
 from gateway.settings import GatewaySettings
 from ingest.redis_keys import AnalyticsKeys
 from loadtest.client_mix import Audience
-from loadtest.system.machine import describe_machine
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar
 
@@ -359,7 +358,7 @@ def main() -> None:
                     turns[name].answers += orders.recv()
         ends_ms = [end for turn in turns.values() for end in turn.stretch.ends_ms]
         times_ms = dict(zip(ends_ms, bench.judge(ends_ms), strict=True))
-    print(f"Machine: {describe_machine()}")
+    print_machine()
     report(turns, times_ms, chosen.clients)
 
 

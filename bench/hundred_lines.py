@@ -18,12 +18,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from machine import Server, child, options, print_rows, running_server
+from machine import (
+    Server,
+    child,
+    options,
+    print_machine,
+    print_rows,
+    running_server,
+)
 from redis.asyncio import Redis
 from websockets.asyncio.client import ClientConnection, connect
 
 from ingest.process.ports import free_port
-from loadtest.system.machine import describe_machine
 
 PROGRAM = Path(__file__).with_name("peers") / "hundred_lines.py"
 ISIN = "KR7005930003"
@@ -217,7 +223,7 @@ def main() -> None:
     rows = [{"what happens": n, "what is seen": said} for n, (said, _) in seen.items()]
     print_rows("Redis and a hundred lines", rows)
     lines = len(PROGRAM.read_text("utf-8").splitlines())
-    print(f"\n{lines} lines. Machine: {describe_machine()}")
+    print_machine(f"; {lines} lines")
     sys.exit(0 if all(is_shown for _, is_shown in seen.values()) else 1)
 
 

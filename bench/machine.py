@@ -33,6 +33,7 @@ from ingest.redis_keys import Keys
 from ingest.sources.market import encode_instruments
 from ingest.sources.simulator import Simulator
 from loadtest.figures.percentiles import nearest_rank
+from loadtest.system.machine import describe_machine
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -71,6 +72,11 @@ def print_rows(title: str, rows: Sequence[Row]) -> None:
         print(f"| --- |{' ---: |' * (len(rows[0]) - 1)}")
     for row in rows:
         print(f"| {' | '.join(row.values())} |")
+
+
+def print_machine(more: str = "") -> None:
+    """Print which machine the figures are from."""
+    print(f"\nMachine: {describe_machine()}{more}")
 
 
 @contextmanager
@@ -221,15 +227,15 @@ def wait_ready(port: int, process: "subprocess.Popen[Any]", within_s: float) -> 
 
 
 @contextmanager
-def feeding(server: Server, rate: int) -> Iterator[None]:
+def feeding(server: Server, rate: int) -> Iterator["subprocess.Popen[Any]"]:
     """Run a simulated market within the block."""
     with child(
         *(sys.executable, "-m", "tickthrottle", "simulate"),
         *("--rate", str(rate), "--redis-url", server.url),
         ends_by=signal.SIGTERM,
         stderr=subprocess.DEVNULL,
-    ):
-        yield
+    ) as feed:
+        yield feed
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from machine import (
     memory_of,
     options,
     percentile,
+    print_machine,
     print_rows,
     read_batches,
     running_job,
@@ -34,7 +35,6 @@ from machine import (
 
 from loadtest.judge import books
 from loadtest.judge.following import Follower, following
-from loadtest.system.machine import describe_machine
 from throttle.audit.published import PublishedHistory
 from throttle.contract.ledger import Ledger
 from throttle.settings import ThrottleSettings
@@ -79,7 +79,7 @@ def main() -> None:
         print_rows(title, [{"recorded at": name} | row for name, row in rows])
     if chosen.live:
         problems += go_live(chosen)
-    print(f"\nMachine: {describe_machine()}")
+    print_machine()
     for problem in problems:
         print(f"The books do not balance: {problem}")
     sys.exit(1 if problems else 0)
