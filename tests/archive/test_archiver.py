@@ -162,19 +162,6 @@ def test_a_version_in_the_header_is_the_one_that_counts(
     assert [line["name"] for line in stored_rows(tmp_path)] == ["After", "Before"]
 
 
-def test_a_restart_goes_on_from_what_is_there(
-    client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
-) -> None:
-    """Nothing is noted down anywhere else."""
-    settings = settings_of(redis_url, tmp_path)
-    for _ in range(3):
-        publish(publisher, 4)
-        with archiving(settings):
-            wait_until_stored(client, publisher.offset)
-        client.delete("tt:archives")
-    check_whole(client, tmp_path)
-
-
 def test_segments_are_merged_and_stay_exact(
     client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
@@ -408,20 +395,6 @@ def test_a_full_disk_is_waited_for(
         wait_until_stored(client, 6)
         assert ends == []
     check_whole(client, folder)
-
-
-def test_a_half_written_segment_is_removed(
-    client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
-) -> None:
-    """What was being written is not there for anybody."""
-    publish(publisher, 2)
-    part = tmp_path / ".parts" / "1_k3x9_1-2_1-2"
-    part.mkdir(parents=True)
-    (part / "rows.parquet").write_bytes(b"PAR1 and no more")
-    with archiving(settings_of(redis_url, tmp_path)):
-        wait_until_stored(client, 2)
-    assert not part.exists()
-    check_whole(client, tmp_path)
 
 
 def test_the_oldest_go_when_there_are_too_many_bytes(

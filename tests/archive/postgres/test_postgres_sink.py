@@ -87,25 +87,6 @@ def test_every_window_is_stored_with_its_rows(
     assert row[1:] == (7, Decimal(1_773_964_802_000_009), False, None)
 
 
-def test_a_restart_goes_on_from_what_is_there(
-    client: redis.Redis,
-    publisher: Publisher,
-    server: PostgresServer,
-    settings: ArchiveSettings,
-) -> None:
-    """By the tables alone; a gap is named as in files."""
-    publish(publisher, 3)
-    with archiving(settings):
-        wait_until_stored(client, 3, NAME)
-    publish(publisher, 4)
-    client.xtrim(Keys("tt").windows, minid="6-0", approximate=False)
-    with archiving(settings):
-        state = wait_until_stored(client, 7, NAME)
-    assert (state.gaps, state.missing_windows) == (1, 2)
-    offsets = server.ask('SELECT "offset" FROM tickthrottle_windows ORDER BY 1')
-    assert offsets == [(n,) for n in (1, 2, 3, 6, 7)]
-
-
 @pytest.mark.parametrize("step", ["copied", "put", "committed"])
 def test_a_kill_at_any_step_leaves_no_double_row(
     step: str,

@@ -21,7 +21,6 @@ from archive.settings import ArchiveSettings
 from archive.storing.archive_sink import SinkAway
 from archive.topics.relay_topics import RelayTopics
 from cli.command_line import app
-from ingest.redis_keys import Keys
 from tests.archive.bar_rig import (
     amend,
     close_minutes,
@@ -132,32 +131,6 @@ def test_every_window_is_relayed_with_its_rows(
     shown = json.loads(done.stdout)
     assert [day["windows"] for day in shown["days"]] == [5]
     assert shown["gaps"] == []
-
-
-def test_a_restart_goes_on_from_what_is_there(
-    client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
-) -> None:
-    """By the topics alone; a gap is named as in files, and a new epoch follows."""
-    publish(publisher, 3)
-    with archiving(settings):
-        wait_until_stored(client, 3, NAME)
-    publish(publisher, 4)
-    client.xtrim(Keys("tt").windows, minid="6-0", approximate=False)
-    with archiving(settings):
-        state = wait_until_stored(client, 7, NAME)
-    assert (state.gaps, state.missing_windows) == (1, 2)
-    assert state.windows == 2
-    other = Publisher(client, "n3w")
-    other.offset = publisher.offset
-    publish(other, 2)
-    with archiving(settings):
-        state = wait_until_stored(client, 9, NAME)
-    assert state.windows == 2
-    offsets = [w.value["offset"] for w in records(kafka, settings, "windows")]
-    assert offsets == [1, 2, 3, 6, 7, 8, 9]
-    with archiving(settings):
-        eventually(lambda: state_of(client, NAME).epoch == "n3w")
-    assert len(records(kafka, settings, "windows")) == 7
 
 
 def test_a_delisted_instrument_leaves_the_newest_values(
