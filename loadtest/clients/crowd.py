@@ -135,10 +135,8 @@ class Crowd:
 def crowd(targets: Sequence[Target], processes: int) -> Iterator[Crowd]:
     """Run processes for clients, which are spread over them and over ``targets``.
 
-    Raises ValueError if there is no target or no process.
+    There has to be one of each at least.
     """
-    if not targets or processes < 1:
-        raise ValueError(f"processes {processes}: at least 1, and at least one target")
     spawn = multiprocessing.get_context("spawn")
     started: list[Any] = []
     pipes: list[Connection] = []

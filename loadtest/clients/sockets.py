@@ -1,6 +1,8 @@
 """Clients that speak ``tick.v1`` over a WebSocket: prompt, slow, stalled, cut."""
 
+import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -18,7 +20,8 @@ from loadtest.client_mix import Member
 from loadtest.clients.client_loop import ClientLoop
 from loadtest.clients.load_client import LoadClient
 from loadtest.clients.targets import Target, create_socket
-from loadtest.judge.rows import Frame
+from loadtest.judge.rows import ExactNumber, Frame, Item, to_item
+from tickthrottle_client.row_positions import EVERY, RowPositions
 
 HANDSHAKE_S = 30.0
 
@@ -104,6 +107,25 @@ class SocketClient(LoadClient, WSListener):
             )
         except (OSError, WSError):
             self.refused()
+
+
+class CompactClient(SocketClient):
+    """Has rows come by position, of all fields, as our own clients do."""
+
+    def __init__(self, member: Member, target: Target, client_loop: ClientLoop) -> None:
+        super().__init__(member, target, client_loop)
+        self._positions = RowPositions()
+
+    def asks(self) -> dict[str, Any]:
+        """Ask for rows by position; what was said of them before is void."""
+        self._positions = RowPositions()
+        return {"fields": [EVERY]}
+
+    def read(self, payload: bytes) -> tuple[Frame, Sequence[Item]]:
+        """Return a frame and the items that its rows stand for."""
+        frame = json.loads(payload, parse_float=ExactNumber)
+        self._positions.take(frame)
+        return frame, [to_item(item) for item in frame.get("data", ())]
 
 
 class SlowClient(SocketClient):

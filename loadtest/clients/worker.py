@@ -12,10 +12,14 @@ import uvloop
 
 from loadtest.client_mix import Kind, Member
 from loadtest.clients.client_loop import ClientLoop
-from loadtest.clients.compact import CompactClient
 from loadtest.clients.load_client import LoadClient
 from loadtest.clients.requests import EventClient, PollingClient
-from loadtest.clients.sockets import ReconnectingClient, SlowClient, SocketClient
+from loadtest.clients.sockets import (
+    CompactClient,
+    ReconnectingClient,
+    SlowClient,
+    SocketClient,
+)
 from loadtest.clients.targets import Target
 from loadtest.judge.judging import FAULTS_KEPT, Hole, Judgement, Seen, Span, judge_all
 from loadtest.judge.reference import Reference

@@ -105,16 +105,6 @@ def test_a_list_that_cannot_be_written_or_read_is_named(tmp_path: Path) -> None:
     assert (result.exit_code, "No such file" in sentence(result)) == (2, True)
 
 
-@pytest.mark.parametrize("status", [418, 451, 500])
-def test_a_refusal_has_the_exchanges_words(status: int) -> None:
-    answers = {"/api/v3/exchangeInfo": (status, {"msg": "not from\nhere"})}
-    with answering(answers) as (rest_url, _):
-        result = invoke("binance", "--rest-url", rest_url)
-    assert result.exit_code == 3
-    assert f"127.0.0.1 refuses with HTTP {status}: " in sentence(result)
-    assert "not from" in sentence(result)
-
-
 def test_a_raw_tape_that_is_not_there_is_named(tmp_path: Path) -> None:
     result = invoke("upbit", "--replay-raw", str(tmp_path / "raw.gz"))
     assert result.exit_code == 3

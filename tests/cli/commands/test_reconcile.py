@@ -108,69 +108,6 @@ def test_figures_agree_while_all_is_well(
     assert (line["trimmed"], line["held"] + line["trimmed"]) == (300, line["read"])
 
 
-@pytest.mark.kafka
-def test_a_trade_that_was_deleted_before_it_was_read_is_named(
-    redis_url: str, client: redis.Redis, topic: KafkaTopic, tmp_path: Path
-) -> None:
-    """While it waits, and after the job has passed it over; the ledger says so, too."""
-    append(topic, wires(5))
-    job = TopicJob(redis_url, client, topic)
-    job.publish()
-    sure = keep(tmp_path / "a.json", append(topic, wires(5)))
-    delete(topic, job.cut.position(P) + 3)
-    assert look(*sure)["problems"] == [
-        f"partition {P}, job throttle: 2 entries behind the newest cut were deleted "
-        "before they were read"
-    ]
-    job.publish()
-    problems = look()["problems"]
-    assert len(problems) == 2
-    assert all("10 were read" in one and f"partition {P}," in one for one in problems)
-    ledger = CliRunner().invoke(app, ["ledger"])
-    assert ledger.exit_code == 1
-    assert f"partition {P}: the log counted 12 trades" in ledger.stdout
-
-
-@pytest.mark.kafka
-def test_trades_of_another_producer_are_named_and_may_be_allowed_for(
-    redis_url: str, client: redis.Redis, topic: KafkaTopic, tmp_path: Path
-) -> None:
-    """Between the first and the last acknowledged one."""
-    first = append(topic, wires(3))
-    append(topic, wires(1, (A,))[:1])
-    second = append(topic, wires(3))
-    TopicJob(redis_url, client, topic).publish()
-    tallies = [
-        AppendTally(one.acknowledged + other.acknowledged, one.first, other.last)
-        for one, other in zip(first.partitions, second.partitions, strict=True)
-    ]
-    of_both = keep(tmp_path / "a.json", make_receipt(first.log_id, *tallies))
-    assert look(*of_both)["problems"] == [
-        f"partition {P}: 1 entries of other producers are among those acknowledged; "
-        "no receipt accounts for them"
-    ]
-    assert look("--others", *of_both)["right"]
-    both = [*keep(tmp_path / "1.json", first), *keep(tmp_path / "2.json", second)]
-    assert look(*both)["notes"] == [
-        f"partition {P}: 1 entries lie outside of what the receipts cover"
-    ]
-
-
-@pytest.mark.kafka
-def test_a_trade_that_was_acknowledged_and_is_not_there_is_named(
-    redis_url: str, client: redis.Redis, topic: KafkaTopic, tmp_path: Path
-) -> None:
-    """A broker that lost what it had promised to keep."""
-    receipt = append(topic, wires(3))
-    receipt.partitions[P].acknowledged += 2
-    TopicJob(redis_url, client, topic).publish()
-    found = look(*keep(tmp_path / "a.json", receipt))
-    assert found["problems"] == [
-        f"partition {P}: 6 trades were acknowledged, the log has had 4 where they "
-        "should be: 2 are missing"
-    ]
-
-
 @pytest.fixture
 def driver(redis_url: str) -> Iterator[ThrottleDriver]:
     """A job over a log of Redis."""

@@ -237,28 +237,6 @@ def test_stalled_clients_are_closed_and_come_back(
         eventually(is_back, 60)
 
 
-def test_a_crowd_may_join_others_after_it_has_left(
-    market: Market, redis_url: str
-) -> None:
-    """Nothing of the first ones is left."""
-    with (
-        running_gateway(redis_url, heartbeat_ms=300) as gateway,
-        listening(gateway, "watch:4,market:1", 5) as listeners,
-    ):
-        assert listeners.wait_joined(10 * PATIENCE) == 5
-        listeners.leave()
-        eventually(lambda: gateway.health()["clients"] == 0)
-        members = Audience(3, parse_mix("market:1")).members(INSTRUMENTS)
-        listeners.join(members, within_s=0)
-        assert listeners.wait_joined(10 * PATIENCE) == 3
-        offset = market.publish_window(1)
-        found = judge(listeners, market, offset, 0)
-    assert found.faults == []
-    assert {kind: judged.clients for kind, judged in found.kinds.items()} == {
-        "market": 3
-    }
-
-
 def test_refusals_are_counted_and_tried_again(market: Market, redis_url: str) -> None:
     """By WebSocket and by HTTP."""
     with (
@@ -286,9 +264,3 @@ def test_a_process_that_is_gone_is_an_error(redis_url: str) -> None:
         os.kill(listeners.pids[0], signal.SIGKILL)
         with pytest.raises(CrowdLost, match="has ended"):
             eventually(lambda: listeners.ticks() and False)
-
-
-def test_a_crowd_needs_processes() -> None:
-    """And somewhere to go."""
-    with pytest.raises(ValueError, match="processes 0"), crowd([Target("x", 1)], 0):
-        pass

@@ -92,19 +92,6 @@ def test_the_clock_starts_when_told(redis_url: str, client: redis.Redis) -> None
 
 
 @pytest.mark.redis
-def test_an_endless_feed_is_ended(redis_url: str, client: redis.Redis) -> None:
-    """Stopping gives the account of what came in until then."""
-    with feeding(make_plan("1000"), settings_of(redis_url)) as feed:
-        feed.start()
-        done = eventually(lambda: told if (told := feed.tick()).acknowledged else None)
-        account = feed.stop()
-        assert feed.stop() == account
-    assert done is not None
-    assert account.acknowledged == len(entries_of(client)) >= done.acknowledged
-    assert not psutil.pid_exists(feed.pid)
-
-
-@pytest.mark.redis
 def test_the_lag_grows_while_the_log_is_silent(
     redis_url: str, client: redis.Redis
 ) -> None:
