@@ -27,7 +27,6 @@ SETTLE_S = 20.0
 
 
 def main() -> None:
-    """Measure and print."""
     chosen = options(
         __doc__,
         seconds=(120.0, "of feeding"),
@@ -39,7 +38,6 @@ def main() -> None:
 
 
 def keep_up(rate: int, seconds: float, only: str) -> None:
-    """Feed many trades and see how far behind the log the products are."""
     updates: dict[str, list[float]] = defaultdict(list)
     states: dict[str, dict[bytes, bytes]] = {}
     with (

@@ -82,7 +82,6 @@ class Way(NamedTuple):
 
 
 def main() -> None:
-    """Append by each way in turn and print a table."""
     arguments = options(
         __doc__,
         trades=(200_000, "of each run"),
@@ -126,7 +125,6 @@ def main() -> None:
 
 
 def redis_ways() -> dict[str, Way]:
-    """Return the ways into a log of Redis by their names."""
     mapped = ["--map", NESTED, "--form", "time-unit=ms"]
     return {
         "ingest: JSON lines as the log wants them": Way(ingest(bytes, [])),
@@ -170,8 +168,6 @@ def kafka_ways(servers: str) -> dict[str, Way]:
 def ingest(
     encode: Callable[[bytes], bytes], options: Sequence[str], head: bytes = b""
 ) -> Callable[[Server, Trades], Spent]:
-    """Return what has the command read a file."""
-
     def append(server: Server, trades: Trades) -> Spent:
         file = server.folder / "trades"
         file.write_bytes(head + b"\n".join(encode(payload) for _, payload in trades))
@@ -191,15 +187,12 @@ def nest(payload: bytes) -> bytes:
 
 
 def to_csv(payload: bytes) -> bytes:
-    """Return a trade as a line of text."""
     trade = json.loads(payload)
     names = ("isin", "time", "seq", "price", "size")
     return ",".join(str(trade[name]) for name in names).encode()
 
 
 def intake(size: int) -> Callable[[Server, Trades], Spent]:
-    """Return what sends requests over connections that stay open."""
-
     def append(server: Server, trades: Trades) -> Spent:
         payloads = [payload for _, payload in trades]
         bodies = [
@@ -220,7 +213,6 @@ def intake(size: int) -> Callable[[Server, Trades], Spent]:
 
 
 def post(port: int, bodies: Sequence[bytes]) -> None:
-    """Send one request after the other."""
     headers = {"content-type": "application/json"}
     with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
         for body in bodies:
@@ -248,7 +240,6 @@ def feed(server: Server, trades: Trades) -> Spent:
 
 
 def speak_binance(number: int, symbol: str) -> dict[str, Any]:
-    """Return the n-th trade as Binance's stream says it."""
     trade = number // SYMBOLS
     event = {
         **{"e": "trade", "E": T0_MS + trade + 1, "s": symbol, "t": 4 * 10**9 + trade},
@@ -273,7 +264,6 @@ def run_exchange(ready: Connection, blob: bytes) -> None:
 
 
 def running(*words: str, server: Server) -> AbstractContextManager[Process]:
-    """Run a command of the product against a server."""
     command = (str(PROGRAM), *words, "--redis-url", server.url)
     return child(
         *command, env=SETTINGS, stderr=subprocess.DEVNULL, start_new_session=True
@@ -301,7 +291,6 @@ def wait_for(server: Server, process: Process, wanted: int) -> Spent:
 
 
 def children_s() -> float:
-    """Return the processor time of processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -325,7 +314,6 @@ def produce(address: str, trades: Trades) -> Spent:
 
 
 def write_redis(server: Server, trades: Trades) -> Spent:
-    """Append with the feeds' writer."""
     info = open_log(server.client, NAMESPACE, PARTITIONS)
     return write(RedisLogWriter(server.client, NAMESPACE, info, CAP), trades)
 

@@ -35,7 +35,6 @@ class _Unlinked(WindowChain):
 
 
 def main() -> None:
-    """Publish, and print what it took."""
     arguments = options(__doc__, rows=(900, "a window"), windows=(200, "of each"))
     with running_server() as server:
         client = server.client

@@ -39,7 +39,6 @@ LOOKS_S = (60, 120, 240, 420, 600)
 
 
 def main() -> None:
-    """Measure and print."""
     arguments = options(
         __doc__,
         rounds=(5, "starts"),
@@ -64,7 +63,6 @@ def main() -> None:
 
 
 def measure(rate: int, seconds: float) -> dict[str, float]:
-    """Run one job; return the figures of it by what they are called."""
     with running_server() as server, feeding(server, rate):
         began_s = time.monotonic()
         with running_job(server) as job:
@@ -90,7 +88,6 @@ def measure(rate: int, seconds: float) -> dict[str, float]:
 
 
 def report_everything() -> None:
-    """Run the whole pipeline; print what all its processes need."""
     totals: list[str] = []
     with running_everything() as (run, _, _):
         began_s = time.monotonic()
@@ -119,7 +116,6 @@ def programs(pid: int) -> Iterator[Named]:
 
 
 def processor_s(job: Program) -> Counter[str]:
-    """Return the seconds of processor that a job and its parts have used."""
     used: Counter[str] = Counter()
     for name, process in job_family("", job.group):
         with suppress(psutil.NoSuchProcess):

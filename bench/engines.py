@@ -24,7 +24,6 @@ PARTITIONS = 4
 
 
 def main() -> None:
-    """Measure and print, also what there is when it is ended early."""
     chosen = options(
         __doc__,
         engines=(
@@ -70,7 +69,6 @@ def measure(
     silences: list[Row],
     drains: list[Row],
 ) -> None:
-    """Run every engine in its turn, round after round; add a row for each."""
     if chosen.drain:
         log = create_topic(servers, "backlog", PARTITIONS, is_past=True)
         backlog = fill(log, chosen.backlog, chosen.recorded, chosen.instruments)

@@ -42,7 +42,6 @@ REST_S = 1.0
 
 
 def main() -> None:
-    """Run the cases that were asked for."""
     arguments = options(
         __doc__,
         cases=("abcdeop", "which of them"),
@@ -64,7 +63,6 @@ def main() -> None:
 
 
 def run_cases(arguments: Namespace, rows: list[Row], idle: list[Row]) -> None:
-    """Measure case after case; add to the rows what became of each."""
     counts = [int(count) for count in arguments.clients.split(",")]
     cases, windows = set(arguments.cases), arguments.windows
     traded = Random(1).sample(INSTRUMENTS, 900)

@@ -23,7 +23,6 @@ SETTLES_S = 3.0
 
 
 def main() -> None:
-    """Measure each rate with each number of viewers."""
     arguments = options(__doc__, seconds=(10.0, "of each case"))
     title = "ms of the gateway's core in a second, beyond what it uses without viewers"
     heads = "trades/s", *(f"{viewers} viewers" for viewers in VIEWERS[1:])
@@ -45,7 +44,6 @@ def main() -> None:
 
 
 def measure(bench: Bench, port: int, viewers: int, seconds: float) -> float:
-    """Return the share of a core that the gateway uses while so many look."""
     with ExitStack() as stack:
         for _ in range(viewers):
             stack.enter_context(looking(port))
@@ -57,7 +55,6 @@ def measure(bench: Bench, port: int, viewers: int, seconds: float) -> float:
 
 @contextmanager
 def looking(port: int) -> Iterator[None]:
-    """Look at the firehose until the block ends."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", f"/v1/firehose?rate={SHOWN}")
     answer = connection.getresponse()

@@ -57,7 +57,6 @@ Note = Callable[[list[Any], bytes], None]
 
 
 def main() -> None:
-    """Measure and print."""
     arguments = options(
         __doc__,
         cases=("st", "which of them"),
@@ -76,7 +75,6 @@ def main() -> None:
 
 
 def measure_statuses(listeners: int, windows: int) -> None:
-    """Add statuses, and print how long they took."""
     own = [
         INSTRUMENTS[n % len(INSTRUMENTS)] for n in range(1, listeners * (KEYS - 1) + 1)
     ]

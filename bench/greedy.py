@@ -75,8 +75,6 @@ Use = Callable[[ClientConnection], Awaitable[None]]
 
 
 def toggle(message: dict[str, object], last: dict[str, int]) -> Use:
-    """Subscribe, with ``last``, and out of it again."""
-
     async def use(stream: ClientConnection) -> None:
         while True:
             for op, more in (("subscribe", last), ("unsubscribe", {})):
@@ -87,7 +85,6 @@ def toggle(message: dict[str, object], last: dict[str, int]) -> Use:
 
 
 async def leave(stream: ClientConnection) -> None:
-    """Go as soon as a stream is open."""
     await asyncio.sleep(EVERY_S)
 
 
@@ -271,7 +268,6 @@ class Turn:
         self.answers: Answers = Counter()
 
     def add(self, bench: Bench, windows: int) -> None:
-        """Publish windows and ask meanwhile."""
         is_over = Event()
         asker = Thread(target=self._ask, args=(bench, is_over))
         asker.start()
@@ -304,7 +300,6 @@ class Turn:
 
 
 def store_bars(client: redis.Redis) -> None:
-    """Store a day of minutes of some instruments, as the analytics job does."""
     keys = AnalyticsKeys(NAMESPACE)
     end_ms = round(time.time() // 60 * 60_000)
     first_ms = end_ms - MINUTES * 60_000
@@ -327,7 +322,6 @@ def store_bars(client: redis.Redis) -> None:
 
 
 def main() -> None:
-    """Measure updates and REST of others with and without one greedy address."""
     chosen = options(
         __doc__,
         clients=(1_000, "of the stream"),
@@ -365,7 +359,6 @@ def main() -> None:
 def report(
     turns: dict[str, Turn], times_ms: dict[int, list[float]], clients: int
 ) -> None:
-    """Print what others had, and whether that is as it should be."""
     title = f"ms until {clients:,} clients had a window, and until REST answered"
     p99s_ms: dict[str, tuple[float, float]] = {}
     rows = []

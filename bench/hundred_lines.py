@@ -63,7 +63,6 @@ class Trial:
         self.port = free_port()
 
     def start(self, port: int | None = None) -> "subprocess.Popen[str]":
-        """Start the program; return when it is ready."""
         words = (str(PROGRAM), self._server.url, str(port or self.port))
         return self._start("ready", *words)
 
@@ -80,7 +79,6 @@ class Trial:
         return process
 
     async def trade(self, price: str, seq: int, time_ms: int, isin: str = ISIN) -> None:
-        """Append a trade as a feed would."""
         text = f'{{"isin":"{isin}","time":{time_ms},"seq":{seq},"price":{price}}}'
         await self.log.xadd("trades", {"t": text})
 
@@ -210,14 +208,12 @@ TRIALS: dict[str, Shown] = {
 
 
 async def show(name: str) -> tuple[str, bool]:
-    """Run one trial on a server of its own."""
     with running_server() as server, ExitStack() as stack:
         async with Redis.from_url(server.url) as log:
             return await TRIALS[name](Trial(server, log, stack))
 
 
 def main() -> None:
-    """Run all trials and print what was seen."""
     chosen = options(__doc__, only=([*TRIALS], "which of them", [*TRIALS])).only
     seen = {name: asyncio.run(show(name)) for name in chosen}
     rows = [{"what happens": n, "what is seen": said} for n, (said, _) in seen.items()]

@@ -30,7 +30,6 @@ WINDOW_S = 2
 
 
 def main() -> None:
-    """Measure and print."""
     arguments = options(
         __doc__,
         windows=(100, "how many to measure"),

@@ -66,7 +66,6 @@ def _make_sums(price: int) -> bytes:
 
 
 def make_groups(count: int, window_ms: int) -> tuple[Group, ...]:
-    """Return figures of so many sectors in a window."""
     figures = GroupFigures(
         12, 7, 4, 1, 37, units("1480"), units("295260000"), 5_000_000
     )
@@ -108,7 +107,6 @@ class Bench:
         self._seq = 0
 
     def memory(self) -> float:
-        """Return the gateway's resident memory, bytes."""
         time.sleep(1)
         return float(self._gateway.memory_info().rss)
 
@@ -118,7 +116,6 @@ class Bench:
         return longest_s
 
     def busy_s(self) -> float:
-        """Return how long the gateway has used its core."""
         return _busy_s(self._gateway)
 
     def core_s(self) -> float:
@@ -127,7 +124,6 @@ class Bench:
         return time.clock_gettime((~self._gateway.pid << 3) | 2)
 
     def connect(self, audience: Audience) -> None:
-        """Connect clients."""
         within_s = audience.clients / 1_000
         self.clients.join(audience.members(INSTRUMENTS), within_s)
         self._wait_joined(audience.clients)

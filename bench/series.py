@@ -24,7 +24,6 @@ INSTRUMENTS = 2_879
 
 
 def main() -> None:
-    """Measure and print."""
     arguments = options(
         __doc__,
         windows=(60, "live windows each"),
@@ -74,7 +73,6 @@ def fill(
     trades: int,
     span_ms: int,
 ) -> None:
-    """Append trades of two venues, evenly over a span."""
     for n in range(trades):
         driver.trade(
             random.choice(isins),

@@ -60,7 +60,6 @@ REST = "Spark's own, between the stages"
 
 
 def main() -> None:
-    """Measure, print and check."""
     chosen = parse_arguments()
     problems: list[str] = []
     if chosen.drain:
@@ -86,7 +85,6 @@ def main() -> None:
 
 
 def parse_arguments() -> Namespace:
-    """Return the command line's choices."""
     chosen = options(
         __doc__,
         trade_log=("redis", "where trades are", ["redis", "kafka"]),
@@ -168,7 +166,6 @@ def start_ms(batch: dict[str, Any]) -> float:
 
 
 def time_by_stage(batches: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Return the milliseconds in each stage, of batches of which Spark told."""
     known = [batch for batch in batches if "triggerExecution" in batch]
     times = {
         title: sum(float(batch.get(name, 0)) for batch in known)
@@ -235,7 +232,6 @@ def run_step(
 
 
 def wait_until_live(server: Server, job: Program) -> None:
-    """Wait until the job has published every window that has ended."""
     wait_for_books(server, job, int(time.time() * 1_000), within_s=60)
 
 

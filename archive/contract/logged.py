@@ -66,12 +66,10 @@ class LoggedWindow:
 
     @property
     def size_bytes(self) -> int:
-        """How long its message is."""
         return len(self.message)
 
     @property
     def lines(self) -> list[bytes]:
-        """Its rows, encoded."""
         return self.message.split(b"\n")[1:]
 
 
@@ -109,7 +107,6 @@ class LoggedBars:
 
     @property
     def size_bytes(self) -> int:
-        """How long its lines are, roughly."""
         return sum(map(len, self.lines))
 
 
@@ -155,7 +152,6 @@ class LoggedStatus:
 
     @property
     def size_bytes(self) -> int:
-        """How long it is, roughly."""
         return len(self.body) + len(self.trade)
 
 

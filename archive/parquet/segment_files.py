@@ -236,7 +236,6 @@ def _merging(
 def _write_grouped(
     tables: Iterable[pa.Table], writer: pq.ParquetWriter, size: int
 ) -> None:
-    """Write tables in groups of one size."""
     waiting: deque[pa.Table] = deque()
     count = 0
     for table in tables:

@@ -138,7 +138,6 @@ class PostgresSink(Sink):
         self._days_lock = threading.Lock()
 
     def open(self) -> None:
-        """Make the tables if there are none."""
         self._storing.end_others()
         with self._storing.transaction() as cursor:
             self._check_version(cursor)

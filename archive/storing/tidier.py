@@ -72,7 +72,6 @@ class Tidier:
             self._thread.join()
 
     def ask(self) -> None:
-        """Have it look for something to do."""
         self._asked.set()
 
     def _run(self) -> None:

@@ -27,7 +27,6 @@ class Listener:
         self._place = 0
 
     def news(self) -> list[Received]:
-        """Return what has come since the last call."""
         with self._file.open("rb") as file:
             file.seek(self._place)
             data = file.read()

@@ -42,7 +42,6 @@ class Phase(NamedTuple):
     behind_ms: float
 
     def windows(self) -> range:
-        """Return the ends of the windows that lie in it."""
         first = -(-int(self.from_ms) // WINDOW_MS) + 1
         return range(first * WINDOW_MS, int(self.to_ms) + 1, WINDOW_MS)
 

@@ -48,14 +48,12 @@ class SocketClient(LoadClient, WSListener):
             self.transport.disconnect(graceful=False)
 
     def leave(self) -> None:
-        """Close with 1000."""
         self.is_over = True
         if self.transport is not None:
             self.transport.send_close(WSCloseCode.OK)
             self.transport.disconnect()
 
     def on_ws_connected(self, transport: WSTransport) -> None:
-        """Show the token and subscribe."""
         self.transport = transport
         since = self.came(time.time() * 1e3)
         if self.is_over:
@@ -142,7 +140,6 @@ class SlowClient(SocketClient):
         self.is_paused = False
 
     def joined(self) -> None:
-        """Stop reading."""
         self.pause()
 
     def after(self, frame: Frame, at_ms: float) -> None:
@@ -179,7 +176,6 @@ class SlowClient(SocketClient):
             transport.underlying_transport.resume_reading()
 
     def on_ws_connected(self, transport: WSTransport) -> None:
-        """Read from the start."""
         self.is_paused = False
         super().on_ws_connected(transport)
 
@@ -193,7 +189,6 @@ class ReconnectingClient(SocketClient):
     """Cut at random, about every ``every_s``; comes back and resumes."""
 
     def joined(self) -> None:
-        """Choose when to be cut."""
         transport = self.transport
         after_s = self.client_loop.chance.expovariate(1 / self.member.every_s)
 

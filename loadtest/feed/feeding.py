@@ -222,7 +222,6 @@ class _Teller:
         self._worst_ms = 0.0
 
     def account(self, words: str, report: FeedReport) -> Feeding:
-        """Return the final account."""
         return Feeding(
             words=words,
             acknowledged=report.acknowledged,

@@ -89,7 +89,6 @@ class Market:
         client.hset(Keys("tt").meta, "window_ms", plan.window_ms)
 
     def publish(self, windows: int) -> None:
-        """Publish so many windows at once."""
         with self._client.pipeline(transaction=False) as pipe:
             for _ in range(windows):
                 self.offset += 1
@@ -183,7 +182,6 @@ def run_week(
 
 
 def stored_offset(client: redis.Redis) -> int:
-    """Return how far the archive says that it is."""
     state = state_of(client)
     return 0 if state is None else state.offset
 
@@ -241,7 +239,6 @@ def differences(root: Path, week: Week) -> list[str]:
 
 
 def main() -> None:
-    """Have a week pass, and count."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--speed", type=float, default=1_000)
     parser.add_argument("--days", type=int, default=7)

@@ -217,7 +217,6 @@ def test_a_database_has_every_bar_once_whatever_is_killed(
 def test_what_no_analytics_job_wrote_is_one_sentence(
     client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
-    """It says which entry."""
     entry = {"epoch": "b7x1", "number": 1, "published": 5}
     line = f"{SAMSUNG} 0 60000 1 1 1 1 1 1 1 0 0"
     late = f"{SAMSUNG} 86400000 86460000 1 1 1 1 1 1 1 1 0"

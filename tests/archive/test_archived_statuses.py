@@ -40,7 +40,6 @@ class Exchange:
         self.number = 0
 
     def add(self, count: int = 1, isin: str = SAMSUNG, **more: Any) -> int:
-        """Add so many; return the number of the last."""
         for _ in range(count):
             self.taken_us += 1_000_000
             word = more.get("status", ("trading", "halted")[self.number % 2])
@@ -52,7 +51,6 @@ class Exchange:
 
 @pytest.fixture
 def exchange(client: redis.Redis) -> Exchange:
-    """An exchange whose statuses are added."""
     return Exchange(client)
 
 
@@ -126,7 +124,6 @@ def test_a_status_is_stored_with_all_that_was_said(
 def test_statuses_that_redis_lost_are_counted_and_named(
     client: redis.Redis, exchange: Exchange, redis_url: str, tmp_path: Path
 ) -> None:
-    """By their numbers, which have no hole."""
     settings = settings_of(redis_url, tmp_path)
     exchange.add(2)
     with archiving(settings):

@@ -40,7 +40,6 @@ pytestmark = pytest.mark.redis
 
 
 def segments_of(folder: Path) -> list[Segment]:
-    """Return the segments that are there."""
     return [segment for segment, _ in all_segments(folder)]
 
 
@@ -142,7 +141,6 @@ def test_a_row_has_the_master_row_of_its_moment(
 def test_a_version_in_the_header_is_the_one_that_counts(
     client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
-    """Whenever the window was published."""
     client.hset(Keys("tt").meta, "window_ms", 1_000)
     versions = []
     for name in ("Before", "After"):
@@ -165,7 +163,6 @@ def test_a_version_in_the_header_is_the_one_that_counts(
 def test_segments_are_merged_and_stay_exact(
     client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
-    """Whoever looks meanwhile finds each row once."""
     with archiving(settings_of(redis_url, tmp_path)):
         for _ in range(9):
             publish(publisher, 3)
@@ -288,7 +285,6 @@ def test_a_crash_at_any_step_leaves_no_half_file_and_no_double_row(
 def test_kills_at_random_moments_leave_every_window_once(
     client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
-    """While windows are published all the time."""
     settings = settings_of(redis_url, tmp_path)
     for steps in (3, 7, 11):
         publish(publisher, 5)
@@ -360,7 +356,6 @@ def test_a_frozen_archive_holds_up_nobody_and_changes_nothing_later(
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of one megabyte."""
     folder = tmp_path / "tiny"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tiny", str(folder)]
@@ -371,7 +366,6 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(file: Path) -> None:
-    """Write until there is no room."""
     with suppress(OSError), file.open("wb", buffering=0) as filler:
         while filler.write(b"x" * 4_096):
             pass
@@ -417,7 +411,6 @@ def test_the_oldest_go_when_there_are_too_many_bytes(
 def test_redis_may_go_away(
     client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
-    """A broken connection is no end."""
     with archiving(settings_of(redis_url, tmp_path)) as ends:
         publish(publisher, 2)
         wait_until_stored(client, 2)

@@ -35,12 +35,10 @@ pytestmark = pytest.mark.redis
 
 @pytest.fixture(autouse=True)
 def _server(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Point the commands to the test's server."""
     monkeypatch.setenv("REDIS_URL", redis_url)
 
 
 def run(*arguments: str) -> Result:
-    """Run a command."""
     return CliRunner().invoke(app, arguments)
 
 
@@ -80,7 +78,6 @@ def test_show_names_days_and_gaps(
 def test_an_archive_needs_no_more_rights_than_are_documented(
     client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
-    """The user of the document is enough."""
     publisher = Publisher(client)
     publisher.list_instruments()
     publish(publisher, 3)

@@ -155,7 +155,6 @@ def test_a_sum_of_any_size_is_stored(archive: tuple[Sink, Ask]) -> None:
 def test_windows_come_back_with_their_sums(
     tmp_path: Path, client: redis.Redis, redis_url: str
 ) -> None:
-    """Byte for byte, late trades and all."""
     windows = publish_trades(make_trades(ISINS, 500), client, redis_url)
     store(ParquetSink(tmp_path, 2**40, 0), windows)
     assert list(ArchiveReader(tmp_path).windows(0, 2**53)) == windows

@@ -17,7 +17,6 @@ def run(*arguments: str, text: str | None = None, code: int = 0) -> str:
 
 
 def test_keys_are_printed_one_a_line() -> None:
-    """As the page says."""
     printed = run("BTC", "WTI-F27", "--venue", "XMKT")
     assert printed == "QX1BTC000005\nQXCWTIF27006\n"
     assert run("BTC", "--venue", "XMKT=QM") == f"{key_of('QM', 'BTC')}\n"

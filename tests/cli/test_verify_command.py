@@ -35,12 +35,10 @@ def driver(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Throttle
 
 
 def run(*arguments: str) -> Result:
-    """Run the command."""
     return CliRunner().invoke(app, ["verify", *arguments])
 
 
 def report(*arguments: str) -> dict[str, Any]:
-    """Return what the command says in JSON."""
     result = run(*arguments, "--json")
     assert result.stdout, result.stderr
     told: dict[str, Any] = json.loads(result.stdout)
@@ -70,7 +68,6 @@ def test_a_stream_that_holds_says_what_was_traded(driver: ThrottleDriver) -> Non
 
 
 def test_a_range_is_checked_by_itself(driver: ThrottleDriver) -> None:
-    """By the ends of windows."""
     told = report("--from", str(START_MS + 2 * W), "--to", str(START_MS + 4 * W))
     assert (told["windows"], told["holds"]) == (3, True)
     assert (told["first"]["offset"], told["last"]["offset"]) == (2, 4)
@@ -122,7 +119,6 @@ def test_an_archive_is_checked_file_by_file(
 def test_what_a_gateway_tells_is_checked(
     driver: ThrottleDriver, client: redis.Redis, redis_url: str
 ) -> None:
-    """Over REST, window by window."""
     with running_gateway(redis_url) as gateway:
         url = f"http://127.0.0.1:{gateway.port}"
         told = report("--gateway", url)
@@ -140,7 +136,6 @@ def test_what_a_gateway_tells_is_checked(
 def test_options_that_do_not_go_together_are_refused(
     driver: ThrottleDriver, tmp_path: Path
 ) -> None:
-    """In a sentence, with exit code 2."""
     result = run("--archive-dir", str(tmp_path), "--gateway", "http://127.0.0.1:1")
     assert result.exit_code == 2
     assert "archive-dir, gateway: one of them at a time" in result.stderr

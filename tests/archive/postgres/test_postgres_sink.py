@@ -45,7 +45,6 @@ NAME = "postgres"
 
 @pytest.fixture
 def settings(server: PostgresServer, redis_url: str, tmp_path: Path) -> ArchiveSettings:
-    """An archive to a database without tables."""
     return settings_of(redis_url, tmp_path, postgres_url=server.url())
 
 
@@ -246,7 +245,6 @@ def test_an_archive_that_is_frozen_in_a_transaction_holds_up_nobody(
 
 
 def test_a_day_is_the_same_in_sql(server: PostgresServer, tmp_path: Path) -> None:
-    """Whatever the time zone of whoever asks."""
     tables = PostgresSink(server.url(), 0, "days")
     tables.open()
     tables.close()
@@ -309,7 +307,6 @@ def test_a_server_that_takes_no_writes_is_waited_for(
     server: PostgresServer,
     settings: ArchiveSettings,
 ) -> None:
-    """A standby becomes the primary in time."""
     with archiving(settings) as ends:
         publish(publisher, 2)
         wait_until_stored(client, 2, NAME)
@@ -324,7 +321,6 @@ def test_a_server_that_takes_no_writes_is_waited_for(
 
 
 def set_read_only(server: PostgresServer, value: str) -> None:
-    """Have every transaction be read-only, or none."""
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute("SET default_transaction_read_only = off")
         connection.execute(

@@ -67,7 +67,6 @@ def relaying(redis_url: str, folder: Path, broker: Broker) -> ArchiveSettings:
 
 @pytest.fixture
 def settings(kafka: Broker, redis_url: str, tmp_path: Path) -> ArchiveSettings:
-    """An archive to topics that are not there yet."""
     return relaying(redis_url, tmp_path, kafka)
 
 
@@ -192,7 +191,6 @@ def test_a_kill_at_any_step_leaves_no_double_row(
 def test_it_may_end_at_any_step_again_and_again(
     client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
 ) -> None:
-    """Windows come meanwhile; each is relayed once."""
     chance = random.Random(11)
     for _ in range(12):
         publish(publisher, chance.randrange(1, 4))
@@ -288,6 +286,5 @@ def test_topics_that_are_no_archives_are_refused(
 
 
 def test_an_archive_has_one_place() -> None:
-    """Two settings that say two are refused."""
     with pytest.raises(ValueError, match="not with postgres_url"):
         ArchiveSettings(archive_topics="out", postgres_url="postgresql://a@b/c")

@@ -25,7 +25,6 @@ FORM = ["--map", "isin=symbol,time=at,price=px,size=qty", "--venue", "XNAS"]
 
 
 def run(*arguments: str | Path) -> Result:
-    """Run the command."""
     return CliRunner().invoke(app, ["backtest", *map(str, arguments)])
 
 
@@ -95,7 +94,6 @@ def test_the_commands_of_the_page_make_what_it_shows(
 def test_where_it_cannot_be_written_is_told(
     file: Path, tmp_path: Path, out: str, code: int, problem: str
 ) -> None:
-    """In one sentence, with the path."""
     done = run(file, "--out", tmp_path / out, *FORM)
     assert done.exit_code == code
     assert problem in done.stderr
@@ -103,7 +101,6 @@ def test_where_it_cannot_be_written_is_told(
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """Nothing is written."""
     done = run(tmp_path / "none.csv", "--out", tmp_path / "day.parquet")
     assert done.exit_code == 3
     assert "none.csv" in done.stderr

@@ -37,7 +37,6 @@ not json
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A decoder of a user's own, on the path."""
     (tmp_path / "own_form.py").write_text(DECODER)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield "own_form:decode"
@@ -47,19 +46,16 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Some entries, one a line."""
     path = tmp_path / "values.jsonl"
     path.write_text(ENTRIES)
     return path
 
 
 def run(*arguments: str | Path) -> Result:
-    """Run the command."""
     return CliRunner().invoke(app, ["decode", *map(str, arguments)])
 
 
 def test_trades_and_refusals_are_shown_and_counted(file: Path, module: str) -> None:
-    """Each with its entry, and its digits."""
     done = run(file, "--decoder", module)
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
@@ -103,14 +99,12 @@ def test_the_decoders_of_the_page_read_what_it_says(
 
 
 def words(done: Result) -> str:
-    """Return what was printed, without its columns."""
     return " ".join(done.stdout.split())
 
 
 def test_what_is_shown_is_limited_and_what_is_counted_is_not(
     file: Path, module: str
 ) -> None:
-    """As JSON the count is beside it."""
     done = run(file, "--decoder", module, "--limit", "1", "--json")
     [line] = done.stdout.splitlines()
     assert json.loads(line, parse_float=str)["trade"]["price"] == "71.250"
@@ -143,7 +137,6 @@ def test_without_a_decoder_it_is_the_projects_own_form(
 
 
 def test_what_cannot_be_tried_is_told(file: Path) -> None:
-    """In one sentence."""
     for arguments, code, problem in (
         ((file, "--decoder", "no_such_module:decode"), 2, "no_such_module"),
         ((file, "--limit", "0"), 2, "limit 0"),

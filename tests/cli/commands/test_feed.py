@@ -27,12 +27,10 @@ INFO = {
 
 
 def invoke(*arguments: str) -> Result:
-    """Run the command in this process."""
     return CliRunner().invoke(app, ["feed", *arguments])
 
 
 def sentence(result: Result) -> str:
-    """Return the one line that was told."""
     [line] = result.stderr.strip().splitlines()
     return line
 
@@ -77,7 +75,6 @@ def test_keys_come_from_variables_and_files(
 
 
 def test_an_exchange_that_cannot_be_reached_is_one_sentence() -> None:
-    """Before anything else is looked for."""
     result = invoke("binance", "--rest-url", f"http://127.0.0.1:{free_port()}")
     assert result.exit_code == 3
     assert sentence(result).startswith(

@@ -49,13 +49,11 @@ def job(redis_url: str, client: redis.Redis, topic: KafkaTopic) -> TopicJob:
 
 
 def wire(isin: str, seq: int) -> tuple[str, bytes]:
-    """Make an entry of a trade of this moment."""
     trade = Trade(isin, time.time_ns() // 1_000, seq, f"{seq}.50", "5")
     return isin, trade.to_wire()
 
 
 def delete(topic: KafkaTopic, partition: int, before: int) -> None:
-    """Delete a partition's oldest entries, as retention does."""
     admin = AdminClient(topic.client_options({}))
     for future in admin.delete_records(
         [TopicPartition(topic.topic, partition, before)]
@@ -64,12 +62,10 @@ def delete(topic: KafkaTopic, partition: int, before: int) -> None:
 
 
 def run(*arguments: str) -> Result:
-    """Run a command."""
     return CliRunner().invoke(app, arguments)
 
 
 def objects(*arguments: str) -> list[Any]:
-    """Return the JSON objects a command prints."""
     result = run(*arguments, "--json")
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return [json.loads(line, parse_float=str) for line in result.stdout.splitlines()]

@@ -32,13 +32,11 @@ W = 2_000
 
 @pytest.fixture(autouse=True)
 def _server(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Point the command to the test's server."""
     monkeypatch.setenv("REDIS_URL", redis_url)
 
 
 @pytest.fixture
 def topic(kafka: Broker, monkeypatch: pytest.MonkeyPatch) -> KafkaTopic:
-    """An empty topic that the command is pointed to."""
     made = make_log(kafka, PARTITIONS)
     monkeypatch.setenv("TICKTHROTTLE_TRADE_LOG", "kafka")
     monkeypatch.setenv("TICKTHROTTLE_KAFKA_SERVERS", made.servers)
@@ -68,7 +66,6 @@ def keep(path: Path, receipt: Receipt) -> list[str]:
 
 
 def run(*arguments: str) -> Result:
-    """Run the command."""
     return CliRunner().invoke(app, ["reconcile", *arguments])
 
 
@@ -110,7 +107,6 @@ def test_figures_agree_while_all_is_well(
 
 @pytest.fixture
 def driver(redis_url: str) -> Iterator[ThrottleDriver]:
-    """A job over a log of Redis."""
     with ThrottleDriver(redis_url=redis_url, partitions=PARTITIONS) as started:
         yield started
 
@@ -161,7 +157,6 @@ def test_a_log_on_redis_is_reconciled_by_the_same_rules(
 def test_a_job_is_looked_at_again_while_it_goes_on(
     client: redis.Redis, driver: ThrottleDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A difference between two moments is none."""
     feed(client, driver, 10)
     driver.turn_clock(W)
     key = "tt:ledger:throttle"

@@ -101,7 +101,6 @@ time.sleep(600)
 
 @pytest.mark.redis
 def test_a_part_that_dies_ends_the_start(tmp_path: Path) -> None:
-    """At once, with its last words."""
     program = "print('no Java here'); raise SystemExit(3)"
     with starting(tmp_path, program) as (_, ends):
         eventually(lambda: ends, 30)

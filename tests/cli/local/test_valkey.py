@@ -91,7 +91,6 @@ def fill(client: redis.Redis) -> None:
 
 
 def is_taken(client: redis.Redis) -> bool:
-    """Tell whether a server takes a value."""
     try:
         return bool(client.set("later", "x"))
     except redis.ResponseError:

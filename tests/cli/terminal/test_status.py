@@ -28,7 +28,6 @@ def run(*arguments: str, code: int) -> str:
 
 
 def url_of(gateway: Gateway) -> str:
-    """Return the address of the operators' port."""
     return f"http://127.0.0.1:{gateway.operators.port}"
 
 
@@ -117,7 +116,6 @@ def test_a_port_for_everybody_has_no_status(redis_url: str) -> None:
 
 
 def test_nobody_there_is_told_in_a_sentence() -> None:
-    """So is what is no address."""
     url = f"http://127.0.0.1:{free_port()}"
     assert run("--url", url, code=3).startswith(
         f"tickthrottle: no gateway answers at {url}/v1/pipeline: "

@@ -34,7 +34,6 @@ clients miss several while the machine is busy, and give up the line.
 
 @pytest.fixture
 def market(client: redis.Redis) -> Market:
-    """A market that has published three windows."""
     market = Market(client)
     for _ in range(3):
         market.publish_window()
@@ -49,7 +48,6 @@ def listening(
     token: str | None = None,
     keys: int = 7,
 ) -> Iterator[Crowd]:
-    """A crowd that is about to join."""
     audience = Audience(
         clients,
         parse_mix(mix),
@@ -65,7 +63,6 @@ def listening(
 
 
 def judge(listeners: Crowd, market: Market, offset: int, from_ms: float) -> Judgement:
-    """Settle and judge; all but the stalled have everything."""
     assert listeners.settle(offset, within_s=20 * PATIENCE) == 0
     return listeners.judge(market.reference(), from_ms, time.time() * 1e3)
 
@@ -133,7 +130,6 @@ def test_a_healthy_stream_has_no_fault(
 def test_a_token_is_shown_where_one_is_asked_for(
     market: Market, redis_url: str, tmp_path: Path
 ) -> None:
-    """By every kind: nobody is sent away."""
     key_file = tmp_path / "token.key"
     key_file.write_text(SECRET)
     from_ms = time.time() * 1e3
@@ -238,7 +234,6 @@ def test_stalled_clients_are_closed_and_come_back(
 
 
 def test_refusals_are_counted_and_tried_again(market: Market, redis_url: str) -> None:
-    """By WebSocket and by HTTP."""
     with (
         running_gateway(redis_url, max_clients=2) as gateway,
         listening(gateway, "watch:3,sse:3", 6) as listeners,
@@ -257,7 +252,6 @@ def test_refusals_are_counted_and_tried_again(market: Market, redis_url: str) ->
 
 
 def test_a_process_that_is_gone_is_an_error(redis_url: str) -> None:
-    """Not a wait without end."""
     with crowd([Target("127.0.0.1", 1)], 1) as listeners:
         listeners.join(Audience(1).members(INSTRUMENTS), 0)
         eventually(lambda: listeners.ticks().seen.refused)

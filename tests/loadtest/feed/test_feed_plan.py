@@ -30,14 +30,12 @@ def make_tape(path: Path, isin: str, times_us: range) -> Path:
 
 
 def market(profile: Profile, seconds: float | None = None, **options: Any) -> FeedPlan:
-    """A simulated market."""
     return FeedPlan(Simulator(profile=profile, **options), seconds=seconds)
 
 
 def played(
     tapes: tuple[Path, ...], seconds: float | None = None, **options: Any
 ) -> FeedPlan:
-    """Tapes that are played."""
     return FeedPlan(ReplayOptions(**options), tapes, seconds)
 
 
@@ -51,7 +49,6 @@ def tapes(tmp_path: Path) -> tuple[Path, ...]:
 
 
 def dues_us(plan: FeedPlan, at_most: int = 10_000) -> list[int]:
-    """When the first events of a plan are due."""
     events = plan.prepare(Refusals())(START_US)
     return [event.due_us for event in islice(events, at_most)]
 
@@ -74,14 +71,12 @@ def test_tapes_are_due_by_their_own_times(tapes: tuple[Path, ...]) -> None:
 
 
 def test_a_tape_without_length_is_due_once_a_second(tmp_path: Path) -> None:
-    """Times the speed."""
     tape = make_tape(tmp_path / "a.jsonl", ISINS[0], [0] * 10)
     dues = dues_us(played((tape,), loop=0, speed=2.0), at_most=50)
     assert sorted(set(dues)) == [0, 500_000, 1_000_000, 1_500_000, 2_000_000]
 
 
 def test_a_profile_sets_the_pace_of_tapes(tapes: tuple[Path, ...]) -> None:
-    """Their order stays."""
     profile = Profile.parse("50:2s")
     plan = played(tapes, profile=profile, loop=0)
     dues = dues_us(plan)

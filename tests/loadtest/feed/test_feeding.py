@@ -23,18 +23,15 @@ from tickthrottle_client.log_v1 import append_time_ms, position_of
 
 
 def make_plan(text: str, **options: object) -> FeedPlan:
-    """A simulated market with a profile."""
     market = Simulator(profile=Profile.parse(text), instruments=50, **options)  # type: ignore[arg-type]
     return FeedPlan(market)
 
 
 def settings_of(redis_url: str) -> IngestSettings:
-    """The settings of a log there."""
     return IngestSettings(redis_url=redis_url, partitions=2)
 
 
 def entries_of(client: redis.Redis) -> list[tuple[int, bytes]]:
-    """Append time and payload of everything in the log."""
     return sorted(
         (append_time_ms(position_of(entry_id)), fields[b"trade"])
         for partition in range(2)
@@ -114,7 +111,6 @@ def test_the_lag_grows_while_the_log_is_silent(
 def test_tapes_are_fed_at_their_own_pace(
     redis_url: str, client: redis.Redis, tmp_path: Path
 ) -> None:
-    """All tapes at once."""
     isins = ("KR7005930003", "KR7000660001")
     tapes = [tmp_path / f"{isin}.jsonl" for isin in isins]
     for isin, tape in zip(isins, tapes, strict=True):
@@ -161,7 +157,6 @@ def test_the_death_of_a_feed_is_told(redis_url: str) -> None:
 
 @pytest.mark.kafka
 def test_a_topic_is_fed_as_well(kafka: Broker) -> None:
-    """The settings say which log it is."""
     topic = make_topic(kafka, 2)
     settings = IngestSettings(
         trade_log="kafka", kafka_servers=topic.servers, kafka_topic=topic.topic

@@ -60,7 +60,6 @@ class Scene:
 def check(
     client: redis.Redis, follower: Follower, until: Ledger, run: PublishedRun
 ) -> Audited:
-    """Audit what was followed of a log in Redis."""
     assert follower.wait_for_batch(until.upto.end_ms, within_s=10)
     log = open_log_entries(client, "tt")
     assert log is not None
@@ -148,7 +147,6 @@ DOCTORS: list[tuple[Doctor, list[str]]] = [
 
 
 def test_every_kind_of_difference_is_found(scene: Scene) -> None:
-    """And told in words."""
     for doctor, words in DOCTORS:
         audited = scene.audit(doctor).audit
         assert audited.difference_count == len(audited.differences) > 0
@@ -157,7 +155,6 @@ def test_every_kind_of_difference_is_found(scene: Scene) -> None:
 
 
 def test_only_the_first_differences_are_told(scene: Scene) -> None:
-    """All are counted."""
     rows = [C.replace("KR7035420009", f"KR{n:010d}") for n in range(SHOWN + 9)]
 
     def crowd(snapshots: list[WindowSnapshot]) -> list[WindowSnapshot]:
@@ -185,7 +182,6 @@ def test_windows_whose_trades_were_trimmed_are_left_out(scene: Scene) -> None:
 
 
 def test_a_stream_of_several_jobs_is_not_compared(scene: Scene) -> None:
-    """A note says so."""
     scene.follower.start = replace(scene.follower.start, others=("other",))
     found = scene.audit().audit
     assert (found.windows, found.difference_count) == (0, 0)
@@ -193,7 +189,6 @@ def test_a_stream_of_several_jobs_is_not_compared(scene: Scene) -> None:
 
 
 def test_a_log_that_cannot_be_read_is_a_difference(scene: Scene) -> None:
-    """Never a pass."""
     url = f"redis://127.0.0.1:{free_port()}/0"
     settings = IngestSettings(redis_url=url)
     deployment = Deployment((), settings, "throttle", 2_000, 5_000, list, list)
