@@ -282,24 +282,6 @@ def test_a_crash_at_any_step_leaves_no_half_file_and_no_double_row(
     assert not list(tmp_path.glob(".parts*"))
 
 
-def test_kills_at_random_moments_leave_every_window_once(
-    client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
-) -> None:
-    settings = settings_of(redis_url, tmp_path)
-    for steps in (3, 7, 11):
-        publish(publisher, 5)
-        with archive_process(settings, "told", steps) as process:
-            while process.poll() is None:
-                publish(publisher, 1)
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(0.05)
-        client.delete(LEASE)
-        assert set(stored_keys(tmp_path).values()) <= {1}
-    with archiving(settings):
-        wait_until_stored(client, publisher.offset)
-    check_whole(client, tmp_path)
-
-
 def test_of_two_archives_one_waits(
     client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:

@@ -98,28 +98,6 @@ def test_a_kill_at_any_step_leaves_no_double_row(
     check_whole(client, server)
 
 
-def test_a_server_that_is_restarted_is_waited_for(
-    client: redis.Redis,
-    publisher: Publisher,
-    server: PostgresServer,
-    settings: ArchiveSettings,
-) -> None:
-    """And while it is away, the archive says so."""
-    with archiving(settings) as ends:
-        publish(publisher, 2)
-        wait_until_stored(client, 2, NAME)
-        server.stop()
-        publish(publisher, 2)
-        problem = eventually(lambda: state_of(client, NAME).problem, 30)
-        assert problem.startswith("postgres_url postgresql://127.0.0.1:")
-        assert PASSWORD not in problem
-        server.start()
-        wait_until_stored(client, 4, NAME)
-        assert state_of(client, NAME).problem is None
-        assert ends == []
-    check_whole(client, server)
-
-
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive that says after a second that it has no answer."""

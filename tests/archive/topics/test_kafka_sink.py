@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import random
 import time
 from collections import Counter
 from decimal import Decimal
@@ -34,7 +33,6 @@ from tests.archive.rig import (
     archiving,
     be_frozen,
     be_killed,
-    crash,
     publish,
     settings_of,
     state_of,
@@ -185,21 +183,6 @@ def test_a_kill_at_any_step_leaves_no_double_row(
     settings: ArchiveSettings,
 ) -> None:
     be_killed(settings, step, client, publisher, is_killed=step == "produced")
-    check_whole(client, kafka, settings)
-
-
-def test_it_may_end_at_any_step_again_and_again(
-    client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
-) -> None:
-    chance = random.Random(11)
-    for _ in range(12):
-        publish(publisher, chance.randrange(1, 4))
-        step = chance.choice(["produced", "committed"])
-        crash(settings, step, is_killed=False)
-        client.delete(LEASE)
-    publish(publisher, 1)
-    with archiving(settings):
-        wait_until_stored(client, publisher.offset, NAME)
     check_whole(client, kafka, settings)
 
 

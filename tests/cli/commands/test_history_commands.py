@@ -78,24 +78,6 @@ def test_a_ledger_that_balances_says_so(driver: ThrottleDriver) -> None:
     assert verdict == "balanced"
 
 
-def test_trades_that_are_not_last_have_a_place_in_the_ledger(redis_url: str) -> None:
-    """With their volume and value; where there are none they have none."""
-    with ThrottleDriver(redis_url=redis_url, partitions=1) as driver:
-        driver.trade(A, "9", at_ms=10, size="3", updates="volume")
-        driver.trade(A, "7", at_ms=20)
-        driver.turn_clock(W)
-    _, head, _, total, volume, value, _ = run("ledger").stdout.splitlines()
-    assert head.split()[4:] == ["stale", "not", "last", "log"]
-    assert total.split()[1:] == ["2", "1", "0", "0", "1", "2"]
-    assert (
-        volume == "volume: 4 read = 1 published + 0 superseded + 0 stale + 3 not last"
-    )
-    assert value.endswith("0 stale + 27 not last")
-    *_, names, batch = run("ledger", "--batches", "1").stdout.splitlines()
-    assert names.split()[-4:] == ["stale", "not", "last", "refused"]
-    assert batch.split()[-4:] == ["0", "0", "1", "0"]
-
-
 def test_what_is_taken_back_has_a_place_in_the_ledger(redis_url: str) -> None:
     """Where nothing names a trade it has none."""
     with ThrottleDriver(redis_url=redis_url, partitions=1) as driver:
@@ -323,28 +305,6 @@ def test_a_log_that_did_not_count_is_shown_as_unknown(
     assert result.exit_code == 0
     assert all(line.endswith(" ?") for line in result.stdout.splitlines()[2:5])
     assert objects("ledger")[0]["total"]["log"] is None
-
-
-def test_what_cannot_be_compared_is_counted_in_words(
-    client: redis.Redis, driver: ThrottleDriver
-) -> None:
-    client.xtrim("tt:log:1", maxlen=0, approximate=False)
-    result = run("rebuild")
-    assert result.exit_code == 1
-    assert "4 windows not comparable: their trades are no longer" in result.stdout
-    assert result.stdout.endswith("\nno window could be compared\n")
-
-
-def test_windows_of_another_job_are_mentioned(
-    redis_url: str, driver: ThrottleDriver
-) -> None:
-    with ThrottleDriver(redis_url=redis_url, partitions=2, job="other") as other:
-        other.turn_clock(W)
-        driver.turn_clock(5 * W)
-    result = run("rebuild")
-    assert result.exit_code == 0
-    assert "1 windows in between are in no batch of this job: another" in result.stdout
-    assert run("rebuild", "--job", "other").exit_code == 0
 
 
 def test_a_bad_argument_is_one_sentence_and_ends_with_2(

@@ -108,27 +108,6 @@ def test_the_lag_grows_while_the_log_is_silent(
 
 
 @pytest.mark.redis
-def test_tapes_are_fed_at_their_own_pace(
-    redis_url: str, client: redis.Redis, tmp_path: Path
-) -> None:
-    isins = ("KR7005930003", "KR7000660001")
-    tapes = [tmp_path / f"{isin}.jsonl" for isin in isins]
-    for isin, tape in zip(isins, tapes, strict=True):
-        lines = [
-            Trade(isin, 1_448_539_200_000_000 + number * 10_000, number, "1", "1")
-            for number in range(200)
-        ]
-        tape.write_bytes(b"\n".join(trade.to_wire() for trade in lines))
-    plan = FeedPlan(ReplayOptions(speed=2.0), tuple(tapes))
-    with feeding(plan, settings_of(redis_url)) as feed:
-        feed.start()
-        eventually(collect(feed))
-        account = feed.stop()
-    assert account.acknowledged == len(entries_of(client)) == 400
-    assert 0.9 < account.seconds < 5
-
-
-@pytest.mark.redis
 def test_a_feed_that_cannot_run_says_why(redis_url: str, tmp_path: Path) -> None:
     """A tape that is missing, a server that is not there: one clear sentence."""
     plan = FeedPlan(ReplayOptions(), (tmp_path / "none",))

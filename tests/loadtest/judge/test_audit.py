@@ -9,7 +9,6 @@ import redis
 
 from ingest.redis_keys import Keys
 from ingest.settings import IngestSettings
-from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import partition_of
 from loadtest.judge.audit import Audited, audit, compare
 from loadtest.judge.following import Follower, following
@@ -195,33 +194,3 @@ def test_a_log_that_cannot_be_read_is_a_difference(scene: Scene) -> None:
     found = audit(deployment, scene.follower, scene.driver.ledger()).audit
     assert found.difference_count == 1
     assert "the log could not be read again: redis_url redis://" in found.differences[0]
-
-
-def test_a_whole_market_is_right(redis_url: str, client: redis.Redis) -> None:
-    """Late trades, repeats and broken ones, by the product's own rules."""
-    with (
-        ThrottleDriver(redis_url=redis_url) as driver,
-        following(redis_url, "tt", "throttle", 2_000) as follower,
-    ):
-        market = Simulator(rate=500, seconds=9, malformed=0.05, disorder=0.1)
-        with client.pipeline(transaction=False) as pipe:
-            for event in market.events(START_MS * 1_000):
-                key = f"tt:log:{partition_of(event.key, 4)}"
-                moment = f"{START_MS + event.due_us // 1_000}-*"
-                pipe.xadd(key, {"trade": event.payload}, id=moment)
-            pipe.execute()
-        driver.turn_clock(10_000)
-        assert follower.wait_for(START_MS + 10_000, within_s=10)
-        until = driver.ledger()
-        found = check(client, follower, until, follower.run)
-        assert found.audit.differences == []
-        assert found.audit.notes == []
-        assert found.audit.trades == until.total.read > 4_000
-        assert found.audit.windows == 5
-        truth = follower.run.reference(found.first_news_ms)
-        firsts_ms = [ms for of in truth.instruments.values() for ms in of.firsts_ms]
-        late = sum(map(isnan, firsts_ms))
-        assert (len(firsts_ms) - late, late) == (
-            until.total.published,
-            until.total.stale,
-        )
