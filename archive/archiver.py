@@ -204,17 +204,17 @@ class Archiver:
         }
 
     def _position(self) -> dict[str, Any]:
-        last, bars, statuses = (
+        windows, bars, statuses = (
             copy.last for copy in (self._windows, self._bars, self._statuses)
         )
         return {
-            "epoch": None if last is None else last.epoch,
-            "offset": 0 if last is None else last.last,
-            "window": 0 if last is None else last.last_ms,
-            "bar_epoch": None if bars is None else bars.epoch,
-            "bar_number": 0 if bars is None else bars.last,
-            "status_epoch": None if statuses is None else statuses.epoch,
-            "status_number": 0 if statuses is None else statuses.last,
+            "epoch": windows and windows.epoch,
+            "offset": windows.last if windows else 0,
+            "window": windows.last_ms if windows else 0,
+            "bar_epoch": bars and bars.epoch,
+            "bar_number": bars.last if bars else 0,
+            "status_epoch": statuses and statuses.epoch,
+            "status_number": statuses.last if statuses else 0,
         }
 
     def _work(self) -> None:

@@ -34,7 +34,6 @@ from machine import (
     print_machine,
     print_rows,
     running_server,
-    spawned,
     wait_ready,
 )
 from websockets.exceptions import ConnectionClosed
@@ -46,6 +45,7 @@ from ingest.process.ports import free_port
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
+from loadtest.system.spawned import spawned
 from tickthrottle_client import TradeProducer
 
 PARTITIONS, CAP = 4, 100_000_000

@@ -22,7 +22,7 @@ from random import Random
 from statistics import median
 
 import psutil
-from machine import Row, options, percentile, print_machine, print_rows, spawned
+from machine import Row, options, percentile, print_machine, print_rows
 from pinned_gateway import INSTRUMENTS, WINDOW_S, Bench, Stretch, pin, started
 
 from gateway.protocol.key_sets import ALL
@@ -30,6 +30,7 @@ from ingest.process.descriptors import raise_descriptor_limit
 from loadtest.client_mix import Audience, Kind, Member
 from loadtest.clients.crowd import crowd
 from loadtest.clients.targets import Target
+from loadtest.system.spawned import spawned
 
 NEVER_S = 3_600.0
 STORM = 10_000

@@ -24,21 +24,14 @@ from random import Random
 from typing import Any
 
 from fanout import TITLE, measure
-from machine import (
-    Row,
-    feeding,
-    options,
-    print_machine,
-    print_rows,
-    print_table,
-    spawned,
-)
+from machine import Row, feeding, options, print_machine, print_rows, print_table
 from pinned_gateway import INSTRUMENTS, LISTING, pin, started, stream_request
 
 from ingest.process.descriptors import raise_descriptor_limit
 from ingest.statuses.status_log import StatusLog
 from ingest.statuses.trading_status import TradingStatus
 from loadtest.client_mix import Audience
+from loadtest.system.spawned import spawned
 
 KEYS = 30
 """Of each client that waits for a status; the first is everybody's."""

@@ -25,7 +25,7 @@ from threading import Event, Thread
 
 import pyarrow as pa
 import redis
-from machine import NAMESPACE, options, percentile, print_machine, print_rows, spawned
+from machine import NAMESPACE, options, percentile, print_machine, print_rows
 from pinned_gateway import INSTRUMENTS, WINDOW_S, Bench, Stretch, pin, started
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
@@ -37,6 +37,7 @@ from archive.parquet.tables import ROWS, WINDOWS, StoredTables
 from gateway.settings import GatewaySettings
 from ingest.redis_keys import AnalyticsKeys
 from loadtest.client_mix import Audience
+from loadtest.system.spawned import spawned
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar
 

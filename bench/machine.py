@@ -1,6 +1,5 @@
 """What benchmarks share: tables, a server, a job."""
 
-import multiprocessing
 import os
 import shutil
 import signal
@@ -10,11 +9,9 @@ import tempfile
 import time
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,24 +89,6 @@ def child(
             process.send_signal(ends_by)
             # After a Ctrl-C the end of the block does not wait.
             process.wait()
-
-
-@contextmanager
-def spawned(
-    target: Callable[..., None], *arguments: Any
-) -> Iterator[tuple[Connection, BaseProcess]]:
-    """Call a function in a process of its own within the block, with a pipe first."""
-    spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=target, args=(theirs, *arguments))
-    process.start()
-    # Or who waits for one that has died would wait for ever.
-    theirs.close()
-    try:
-        yield ours, process
-    finally:
-        process.kill()
-        process.join()
 
 
 @dataclass(frozen=True)

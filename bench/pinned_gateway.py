@@ -16,7 +16,7 @@ from zlib import crc32
 
 import psutil
 import structlog
-from machine import KEYS, Server, running_server, spawned
+from machine import KEYS, Server, running_server
 
 from gateway.server import listen
 from gateway.settings import GatewaySettings
@@ -30,6 +30,7 @@ from loadtest.clients.targets import Target
 from loadtest.judge.judging import KindJudgement
 from loadtest.judge.published_run import PublishedRun
 from loadtest.results import PROMPT
+from loadtest.system.spawned import spawned
 from throttle.contract.group import Group, GroupFigures, sector_key, units
 from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row, WindowSnapshot

@@ -12,9 +12,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import redis
-from machine import spawned
 
 from bench.peers.messages import Received
+from loadtest.system.spawned import spawned
 
 _HEAD = struct.Struct("<dI")
 

@@ -9,10 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import redis
-from click.testing import Result
-from typer.testing import CliRunner
 
-from cli.command_line import app
 from ingest.redis_keys import Keys
 from ingest.statuses.status_log import StatusLog
 from ingest.statuses.trading_status import TradingStatus
@@ -24,6 +21,7 @@ from tests.archive.bar_rig import (
     wait_until_bars_stored,
 )
 from tests.archive.rig import archiving, publish, settings_of, wait_until_stored
+from tests.cli.running import run
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 from tests.redis_users import documented_users, url_of
@@ -36,10 +34,6 @@ pytestmark = pytest.mark.redis
 @pytest.fixture(autouse=True)
 def _server(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", redis_url)
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
 
 
 def test_show_names_days_and_gaps(

@@ -8,15 +8,12 @@ import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
-from click.testing import Result
-from typer.testing import CliRunner
 
-from cli.command_line import app
 from cli.local.pipelines import leave_note
+from tests.cli.running import objects, run
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 from throttle.testing.driver import START_MS, ThrottleDriver
@@ -44,18 +41,6 @@ def driver(redis_url: str) -> Iterator[ThrottleDriver]:
             started.turn_clock((n + 1) * W)
         started.trade(B, "7", at_ms=3 * W + 60, partition=0)
         yield started
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
-
-
-def objects(*arguments: str) -> list[Any]:
-    """Return the JSON objects a command prints, numbers with a fraction as text."""
-    result = run(*arguments, "--json")
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    lines = result.stdout.splitlines()
-    return [json.loads(line, parse_float=str) for line in lines]
 
 
 def test_a_ledger_that_balances_says_so(driver: ThrottleDriver) -> None:

@@ -1,20 +1,16 @@
 """The commands that look and change nothing, over a log in a topic of Kafka."""
 
-import json
 import time
-from typing import Any
 
 import pytest
 import redis
-from click.testing import Result
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from typer.testing import CliRunner
 
-from cli.command_line import app
 from ingest.kafka.address import KafkaTopic
 from ingest.trade import Trade
 from ingest.tradelog.contract import partition_of
+from tests.cli.running import objects, run
 from tests.kafka_broker.broker import Broker
 from tests.ports import free_port
 from tests.throttle.topic_job import TopicJob, append, make_log
@@ -59,16 +55,6 @@ def delete(topic: KafkaTopic, partition: int, before: int) -> None:
         [TopicPartition(topic.topic, partition, before)]
     ).values():
         future.result(30)
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
-
-
-def objects(*arguments: str) -> list[Any]:
-    result = run(*arguments, "--json")
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return [json.loads(line, parse_float=str) for line in result.stdout.splitlines()]
 
 
 def test_trades_are_shown_by_their_offsets(job: TopicJob) -> None:

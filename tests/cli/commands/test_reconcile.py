@@ -8,17 +8,15 @@ from typing import Any
 
 import pytest
 import redis
-from click.testing import Result
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from typer.testing import CliRunner
 
-from cli.command_line import app
 from cli.commands.open_history import Past
 from ingest.feed.receipt import Receipt
 from ingest.kafka.address import KafkaTopic
 from ingest.trade import Trade
 from ingest.tradelog.contract import AppendTally, partition_of
+from tests.cli.running import run
 from tests.kafka_broker.broker import Broker
 from tests.throttle.topic_job import TopicJob, append, make_log, make_receipt
 from throttle.testing.driver import ThrottleDriver
@@ -65,13 +63,9 @@ def keep(path: Path, receipt: Receipt) -> list[str]:
     return ["--acknowledged", str(path)]
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["reconcile", *arguments])
-
-
 def look(*arguments: str) -> Any:
     """Return the JSON object it prints, checked against its exit code."""
-    result = run(*arguments, "--json")
+    result = run("reconcile", *arguments, "--json")
     assert result.stdout, result.stderr
     found = json.loads(result.stdout)
     assert result.exit_code == (0 if found["right"] else 1)
@@ -86,7 +80,7 @@ def test_figures_agree_while_all_is_well(
     first = keep(tmp_path / "a.json", append(topic, wires(400)))
     job = TopicJob(redis_url, client, topic)
     job.publish()
-    result = run(*first)
+    result = run("reconcile", *first)
     assert result.exit_code == 0
     assert result.stdout.endswith("\nevery trade is accounted for\n")
     name, *figures = result.stdout.splitlines()[-2].split()
@@ -197,14 +191,14 @@ def test_what_cannot_be_reconciled_is_one_sentence(
         (broken, "log_id : Field required"),
         (other, "is of the log another, this one is "),
     ):
-        result = run("--acknowledged", str(file))
+        result = run("reconcile", "--acknowledged", str(file))
         assert result.exit_code == 2
         assert result.stderr.startswith(f"tickthrottle: acknowledged {file}: ")
         assert sentence in result.stderr
-    assert run("--job", "night").exit_code == 3
-    assert "has never run on this stream" in run("--job", "night").stderr
+    assert run("reconcile", "--job", "night").exit_code == 3
+    assert "has never run on this stream" in run("reconcile", "--job", "night").stderr
     client.delete("tt:ledger:throttle")
-    assert "job throttle: has no ledger" in run().stderr
+    assert "job throttle: has no ledger" in run("reconcile").stderr
     client.hset("tt:log", "id", "another")
-    assert run().exit_code == 3
-    assert "no job has read the log another yet" in run().stderr
+    assert run("reconcile").exit_code == 3
+    assert "no job has read the log another yet" in run("reconcile").stderr
