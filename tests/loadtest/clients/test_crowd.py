@@ -90,7 +90,7 @@ def test_a_healthy_stream_has_no_fault(
     """Clients of every kind join in mid-run; whatever happens, nothing is wrong."""
     from_ms = time.time() * 1e3
     with (
-        running_gateway(redis_url, heartbeat_ms=300) as gateway,
+        running_gateway(redis_url, heartbeat_ms=RARE_MS) as gateway,
         listening(gateway) as listeners,
     ):
         for number in range(12):
