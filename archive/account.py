@@ -91,7 +91,6 @@ class Account(Generic[K, C]):
 
     @property
     def is_right(self) -> bool:
-        """Whether there is no difference."""
         return not self.problems
 
     def add_gaps(self, gaps: Iterable[ArchiveGap]) -> None:
@@ -191,7 +190,6 @@ def unstored_statuses(log: Iterable[Place], coverage: Coverage) -> Iterable[str]
 
 
 def rows_of_log(windows: Iterable[WindowSnapshot]) -> dict[Place, WindowRows]:
-    """Count the rows of published windows."""
     return {(s.epoch, s.offset): WindowRows(s.window, len(s.rows)) for s in windows}
 
 

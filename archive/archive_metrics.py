@@ -62,7 +62,6 @@ class ArchiveMetrics:
         )
 
     def show(self, state: ArchiveState) -> None:
-        """Take in how far the archive is."""
         for name, total in self._totals.items():
             total.reach(getattr(state, name))
         self._window_end.set(state.window / 1_000)
@@ -72,5 +71,4 @@ class ArchiveMetrics:
         self.process.observe()
 
     def stored_in(self, seconds: float) -> None:
-        """Take in how long a flush took."""
         self._seconds.observe(seconds)

@@ -25,21 +25,22 @@ from archive.contract.archive_state import (
     ArchiveState,
 )
 from archive.contract.logged import (
+    Logged,
     LoggedBars,
+    LoggedStatus,
     LoggedWindow,
     runs_of,
     segment_of,
 )
-from archive.contract.logged_status import LoggedStatus
+from archive.contract.segment import Product
 from archive.instrument_versions import InstrumentVersions
 from archive.log_copy import LogCopy
-from archive.parquet.bar_table import build_bars
-from archive.parquet.status_table import build_statuses
+from archive.parquet.bar_table import StoredBars, build_bars
+from archive.parquet.status_table import StoredStatuses, build_statuses
 from archive.parquet.tables import StoredTables, build_tables
 from archive.storing.answer_watch import watched
 from archive.storing.archive_sink import Sink
-from archive.storing.spare_memory import give_back
-from archive.storing.tidier import Tidier
+from archive.storing.tidier import Tidier, give_back
 from ingest.instrument_table.instrument_store import TableAway
 from ingest.process.service_manager import tell_ready
 from ingest.redis_keys import AnalyticsKeys, Keys, OtherKeys, StatusKeys
@@ -58,6 +59,13 @@ SILENT_S = 10.0
 """Where windows are stored may take this long to answer before that is a problem."""
 
 _ASK_AGAIN_S = 0.2
+
+_COUNTS: dict[Product, tuple[str, str, str]] = {
+    "windows": ("windows", "gaps", "missing_windows"),
+    "bars": ("bars", "bar_gaps", "missing_bar_batches"),
+    "statuses": ("statuses", "status_gaps", "missing_statuses"),
+}
+"""What is counted of each: stored, gaps, and entries that are missing for good."""
 
 log = structlog.get_logger()
 
@@ -196,17 +204,17 @@ class Archiver:
         }
 
     def _position(self) -> dict[str, Any]:
-        last, bars, statuses = (
+        windows, bars, statuses = (
             copy.last for copy in (self._windows, self._bars, self._statuses)
         )
         return {
-            "epoch": None if last is None else last.epoch,
-            "offset": 0 if last is None else last.last,
-            "window": 0 if last is None else last.last_ms,
-            "bar_epoch": None if bars is None else bars.epoch,
-            "bar_number": 0 if bars is None else bars.last,
-            "status_epoch": None if statuses is None else statuses.epoch,
-            "status_number": 0 if statuses is None else statuses.last,
+            "epoch": windows and windows.epoch,
+            "offset": windows.last if windows else 0,
+            "window": windows.last_ms if windows else 0,
+            "bar_epoch": bars and bars.epoch,
+            "bar_number": bars.last if bars else 0,
+            "status_epoch": statuses and statuses.epoch,
+            "status_number": statuses.last if statuses else 0,
         }
 
     def _work(self) -> None:
@@ -246,12 +254,15 @@ class Archiver:
     def _flush(self) -> None:
         self._at_step("read")
         began_s = time.monotonic()
-        for windows in runs_of(self._windows.pending):
-            self._until_stored(partial(self._store_windows, windows))
-        for bars in runs_of(self._bars.pending):
-            self._until_stored(partial(self._store_bars, bars))
-        for statuses in runs_of(self._statuses.pending):
-            self._until_stored(partial(self._store_statuses, statuses))
+        builds: dict[Product, Callable[[Any], Any]] = {
+            "windows": self._build,
+            "bars": build_bars,
+            "statuses": build_statuses,
+        }
+        for copy in self._copies:
+            for run in runs_of(copy.pending):
+                store = partial(self._store, copy, builds[copy.product], run)
+                self._until_stored(store)
         for copy in self._copies:
             copy.clear()
         give_back()
@@ -274,70 +285,48 @@ class Archiver:
             raise LogAway(f"{meta} does not say window_ms, the length of windows")
         return int(value)
 
-    def _store_windows(self, run: Sequence[LoggedWindow]) -> None:
+    def _store(
+        self,
+        copy: LogCopy[Any],
+        build: Callable[[Any], StoredTables | StoredBars | StoredStatuses],
+        run: Sequence[Logged],
+    ) -> None:
         segment = segment_of(run)
-        if self._windows.has(segment):
+        if copy.has(segment):
             return
-        window_ms = self._window_ms()
-        tables = self._build(run, window_ms)
+        tables = build(run)
         # Joining may have waited for long.
         self._check_fence()
         self._in_sink(partial(self._sink.store, segment, tables))
-        # Not before: what is tried again is joined, and says who was delisted, again.
-        self._joined_with = max(tables.version, self._joined_with or 0)
-        gaps = self._tell_gaps(self._windows.took(segment))
-        state = self._state
-        names = dict.fromkeys((*tables.unknown, *state.unknown))
-        self._state = replace(
-            state,
-            windows=state.windows + len(run),
-            rows=state.rows + tables.rows.num_rows,
-            unknown_instrument=state.unknown_instrument + tables.unknown_rows,
-            unknown=tuple(names)[:MOST_UNKNOWN],
-            gaps=state.gaps + len(gaps),
-            missing_windows=state.missing_windows + missing_in(gaps),
-            **self._position(),
-        )
-
-    def _store_bars(self, run: Sequence[LoggedBars]) -> None:
-        segment = segment_of(run)
-        if self._bars.has(segment):
-            return
-        tables = build_bars(run)
-        self._in_sink(partial(self._sink.store, segment, tables))
-        gaps = self._tell_gaps(self._bars.took(segment))
-        state = self._state
-        self._state = replace(
-            state,
-            bars=state.bars + tables.bars.num_rows,
-            bar_gaps=state.bar_gaps + len(gaps),
-            missing_bar_batches=state.missing_bar_batches + missing_in(gaps),
-            **self._position(),
-        )
-
-    def _store_statuses(self, run: Sequence[LoggedStatus]) -> None:
-        segment = segment_of(run)
-        if self._statuses.has(segment):
-            return
-        tables = build_statuses(run)
-        self._in_sink(partial(self._sink.store, segment, tables))
-        gaps = self._tell_gaps(self._statuses.took(segment))
-        state = self._state
-        self._state = replace(
-            state,
-            statuses=state.statuses + len(run),
-            status_gaps=state.status_gaps + len(gaps),
-            missing_statuses=state.missing_statuses + missing_in(gaps),
-            **self._position(),
-        )
-
-    def _tell_gaps(self, gaps: Sequence[ArchiveGap]) -> Sequence[ArchiveGap]:
+        gaps = copy.took(segment)
         for gap in gaps:
             log.warning("a gap in the archive", kind=gap.kind, gap=gap.text)
             self._state = replace(self._state, last_gap=gap.text)
-        return gaps
+        more = getattr(tables, copy.product).num_rows, len(gaps), missing_in(gaps)
+        counts = dict(zip(_COUNTS[copy.product], more, strict=True))
+        changed: dict[str, Any] = {
+            name: getattr(self._state, name) + count for name, count in counts.items()
+        }
+        if isinstance(tables, StoredTables):
+            changed |= self._joined(tables)
+        self._state = replace(self._state, **changed, **self._position())
 
-    def _build(self, run: Sequence[LoggedWindow], window_ms: int) -> StoredTables:
+    def _joined(self, tables: StoredTables) -> dict[str, Any]:
+        """Note with which table windows were joined that are stored; count their rows.
+
+        Not before: what is tried again is joined, and says who was delisted, again.
+        """
+        self._joined_with = max(tables.version, self._joined_with or 0)
+        state = self._state
+        names = dict.fromkeys((*tables.unknown, *state.unknown))
+        return {
+            "rows": state.rows + tables.rows.num_rows,
+            "unknown_instrument": state.unknown_instrument + tables.unknown_rows,
+            "unknown": tuple(names)[:MOST_UNKNOWN],
+        }
+
+    def _build(self, run: Sequence[LoggedWindow]) -> StoredTables:
+        window_ms = self._window_ms()
         while True:
             try:
                 self._versions.follow()

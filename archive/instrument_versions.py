@@ -52,7 +52,6 @@ class InstrumentVersions:
         return self._versions[at - 1] if at else 0
 
     def at(self, version: int) -> Instruments:
-        """Return the table of a version."""
         if version in self._tables:
             self._tables.move_to_end(version)
             return self._tables[version]

@@ -94,12 +94,10 @@ class LogCopy(Generic[L]):
         return False
 
     def clear(self) -> None:
-        """Forget what waits: it is stored."""
         self.pending.clear()
         self._pending_bytes = 0
 
     def has(self, segment: Segment) -> bool:
-        """Tell whether a segment is stored."""
         return self._stored.has(segment.epoch, segment.last)
 
     def took(self, segment: Segment) -> list[ArchiveGap]:

@@ -61,5 +61,4 @@ class ArchiveSettings(TopicSettings, MetricsSettings):
 
     @property
     def name(self) -> str:
-        """The archive's name."""
         return self.archive_name or self.destination

@@ -13,13 +13,13 @@ from machine import (
     memory_by_name,
     options,
     percentile,
+    print_machine,
     running_server,
     starting_job,
 )
 
 from cli.local.process_tree import job_family, members
 from ingest.redis_keys import AnalyticsKeys
-from loadtest.system.machine import describe_machine
 from throttle.contract.tally import TallyBook
 
 KEYS = AnalyticsKeys("tt")
@@ -27,7 +27,6 @@ SETTLE_S = 20.0
 
 
 def main() -> None:
-    """Measure and print."""
     chosen = options(
         __doc__,
         seconds=(120.0, "of feeding"),
@@ -35,11 +34,10 @@ def main() -> None:
         only=("bars,movers", "products"),
     )
     keep_up(chosen.rate, chosen.seconds, chosen.only)
-    print(f"\nMachine: {describe_machine()}")
+    print_machine()
 
 
 def keep_up(rate: int, seconds: float, only: str) -> None:
-    """Feed many trades and see how far behind the log the products are."""
     updates: dict[str, list[float]] = defaultdict(list)
     states: dict[str, dict[bytes, bytes]] = {}
     with (

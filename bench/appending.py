@@ -18,23 +18,22 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from http.client import HTTPConnection
-from itertools import count, islice
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from fill import create_topic, running_broker
 from machine import (
     NAMESPACE,
     Server,
     child,
     options,
+    print_machine,
     print_rows,
     running_server,
-    spawned,
     wait_ready,
 )
 from websockets.exceptions import ConnectionClosed
@@ -42,14 +41,11 @@ from websockets.frames import Frame, Opcode
 from websockets.sync.server import ServerConnection, serve
 
 from ingest.feed.supply import CHUNK
-from ingest.kafka.address import KafkaTopic
-from ingest.kafka.writer import KafkaLogWriter
 from ingest.process.ports import free_port
 from ingest.sources.simulator import Simulator
-from ingest.tradelog.contract import LogAway, LogWriter
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
-from loadtest.system.machine import describe_machine
+from loadtest.system.spawned import spawned
 from tickthrottle_client import TradeProducer
 
 PARTITIONS, CAP = 4, 100_000_000
@@ -63,7 +59,6 @@ SETTINGS = {
     "TICKTHROTTLE_TRADE_LOG_CAP": str(CAP),
     "TICKTHROTTLE_REQUESTS_PER_SECOND": "100000",
 }
-NESTED = "isin=sym,price=d.px,size=d.qty,seq=d.id,time=ts"
 
 Trades = Sequence[tuple[str, bytes]]
 """Keys and payloads, as the log wants them."""
@@ -82,34 +77,27 @@ class Way(NamedTuple):
 
 
 def main() -> None:
-    """Append by each way in turn and print a table."""
     arguments = options(
         __doc__,
         trades=(200_000, "of each run"),
         rounds=(3, "of all ways"),
         only=("", "ways whose name has this in it"),
-        kafka=(False, "also into a topic"),
     )
     market = Simulator(rate=50_000, seconds=arguments.trades / 50_000 + 1, repeats=0)
     events = islice(market.events(T0_MS * 1_000), arguments.trades)
     trades = [(event.key, event.payload) for event in events]
     rates: dict[str, list[float]] = defaultdict(list)
     costs_us: dict[str, list[float]] = defaultdict(list)
-    with ExitStack() as stack:
-        ways = redis_ways()
-        if arguments.kafka:
-            folder = stack.enter_context(running_server()).folder
-            ways |= kafka_ways(stack.enter_context(running_broker(folder)))
-        for _ in range(arguments.rounds):
-            for name, way in ways.items():
-                if arguments.only in name:
-                    chosen = trades[: way.most]
-                    with running_server() as server:
-                        _, idle_s = way.append(server, trades[: way.least])
-                    with running_server() as server:
-                        seconds, busy_s = way.append(server, chosen)
-                    rates[name].append(len(chosen) / max(seconds, 1e-3))
-                    costs_us[name].append((busy_s - idle_s) / len(chosen) * 1e6)
+    for _ in range(arguments.rounds):
+        for name, way in ways().items():
+            if arguments.only in name:
+                chosen = trades[: way.most]
+                with running_server() as server:
+                    _, idle_s = way.append(server, trades[: way.least])
+                with running_server() as server:
+                    seconds, busy_s = way.append(server, chosen)
+                rates[name].append(len(chosen) / max(seconds, 1e-3))
+                costs_us[name].append((busy_s - idle_s) / len(chosen) * 1e6)
     title = f"{len(trades):,} trades, {arguments.rounds} runs of each, in turn"
     rows = [
         {
@@ -122,16 +110,12 @@ def main() -> None:
         for name, runs in rates.items()
     ]
     print_rows(title, rows)
-    print(f"\nMachine: {describe_machine()}")
+    print_machine()
 
 
-def redis_ways() -> dict[str, Way]:
-    """Return the ways into a log of Redis by their names."""
-    mapped = ["--map", NESTED, "--form", "time-unit=ms"]
+def ways() -> dict[str, Way]:
     return {
-        "ingest: JSON lines as the log wants them": Way(ingest(bytes, [])),
-        "ingest: JSON lines with a map": Way(ingest(nest, mapped)),
-        "ingest: CSV": Way(ingest(to_csv, [], b"isin,time,seq,price,size\n")),
+        "ingest: JSON lines as the log wants them": Way(ingest),
         **{
             f"intake: {size:,} trades a request": Way(
                 intake(size), size, size * MOST_REQUESTS
@@ -139,67 +123,20 @@ def redis_ways() -> dict[str, Way]:
             for size in (1, 100, 1_000)
         },
         "feed: binance": Way(feed),
-        "TradeProducer": Way(lambda server, trades: produce(server.url, trades)),
-        "floor: the feeds' writer": Way(write_redis),
+        "TradeProducer": Way(produce),
+        "floor: the feeds' writer": Way(write),
     }
 
 
-def kafka_ways(servers: str) -> dict[str, Way]:
-    """Return the ways into topics of Kafka, each run into one of its own."""
-    numbers = count()
-
-    def create() -> KafkaTopic:
-        topic = f"trades-{next(numbers)}"
-        create_topic(servers, topic, PARTITIONS, is_past=False)
-        return KafkaTopic(servers, topic)
-
-    def write_kafka(_: Server, trades: Trades) -> Spent:
-        writer = KafkaLogWriter.open(create())
-        with closing(writer):
-            return write(writer, trades)
-
-    def produce_kafka(_: Server, trades: Trades) -> Spent:
-        return produce(f"kafka://{servers}/{create().topic}", trades)
-
-    return {
-        "Kafka: TradeProducer": Way(produce_kafka),
-        "Kafka: floor, the feeds' writer": Way(write_kafka),
-    }
-
-
-def ingest(
-    encode: Callable[[bytes], bytes], options: Sequence[str], head: bytes = b""
-) -> Callable[[Server, Trades], Spent]:
-    """Return what has the command read a file."""
-
-    def append(server: Server, trades: Trades) -> Spent:
-        file = server.folder / "trades"
-        file.write_bytes(head + b"\n".join(encode(payload) for _, payload in trades))
-        with running("ingest", str(file), *options, server=server) as process:
-            return wait_for(server, process, len(trades))
-
-    return append
-
-
-def nest(payload: bytes) -> bytes:
-    """Return a trade with other names, a level deeper, in milliseconds."""
-    trade = json.loads(payload)
-    rest = {"px": trade["price"], "qty": trade["size"], "id": trade["seq"]}
-    return json.dumps(
-        {"sym": trade["isin"], "ts": trade["time"] // 1_000, "d": rest}
-    ).encode()
-
-
-def to_csv(payload: bytes) -> bytes:
-    """Return a trade as a line of text."""
-    trade = json.loads(payload)
-    names = ("isin", "time", "seq", "price", "size")
-    return ",".join(str(trade[name]) for name in names).encode()
+def ingest(server: Server, trades: Trades) -> Spent:
+    """Have the command read a file."""
+    file = server.folder / "trades"
+    file.write_bytes(b"\n".join(payload for _, payload in trades))
+    with running("ingest", str(file), server=server) as process:
+        return wait_for(server, process, len(trades))
 
 
 def intake(size: int) -> Callable[[Server, Trades], Spent]:
-    """Return what sends requests over connections that stay open."""
-
     def append(server: Server, trades: Trades) -> Spent:
         payloads = [payload for _, payload in trades]
         bodies = [
@@ -220,7 +157,6 @@ def intake(size: int) -> Callable[[Server, Trades], Spent]:
 
 
 def post(port: int, bodies: Sequence[bytes]) -> None:
-    """Send one request after the other."""
     headers = {"content-type": "application/json"}
     with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
         for body in bodies:
@@ -248,7 +184,6 @@ def feed(server: Server, trades: Trades) -> Spent:
 
 
 def speak_binance(number: int, symbol: str) -> dict[str, Any]:
-    """Return the n-th trade as Binance's stream says it."""
     trade = number // SYMBOLS
     event = {
         **{"e": "trade", "E": T0_MS + trade + 1, "s": symbol, "t": 4 * 10**9 + trade},
@@ -273,7 +208,6 @@ def run_exchange(ready: Connection, blob: bytes) -> None:
 
 
 def running(*words: str, server: Server) -> AbstractContextManager[Process]:
-    """Run a command of the product against a server."""
     command = (str(PROGRAM), *words, "--redis-url", server.url)
     return child(
         *command, env=SETTINGS, stderr=subprocess.DEVNULL, start_new_session=True
@@ -301,17 +235,18 @@ def wait_for(server: Server, process: Process, wanted: int) -> Spent:
 
 
 def children_s() -> float:
-    """Return the processor time of processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
-def produce(address: str, trades: Trades) -> Spent:
+def produce(server: Server, trades: Trades) -> Spent:
     """Send mappings with `TradeProducer`, one by one."""
     mappings = [json.loads(payload) for _, payload in trades]
 
     async def send() -> Spent:
-        async with TradeProducer(address, partitions=PARTITIONS, cap=CAP) as producer:
+        async with TradeProducer(
+            server.url, partitions=PARTITIONS, cap=CAP
+        ) as producer:
             began_s, busy_s = time.monotonic(), time.process_time()
             for mapping in mappings:
                 await producer.send(mapping)
@@ -324,20 +259,13 @@ def produce(address: str, trades: Trades) -> Spent:
     return asyncio.run(send())
 
 
-def write_redis(server: Server, trades: Trades) -> Spent:
-    """Append with the feeds' writer."""
+def write(server: Server, trades: Trades) -> Spent:
+    """Append chunk by chunk with the feeds' writer."""
     info = open_log(server.client, NAMESPACE, PARTITIONS)
-    return write(RedisLogWriter(server.client, NAMESPACE, info, CAP), trades)
-
-
-def write(writer: LogWriter, trades: Trades) -> Spent:
-    """Append chunk by chunk; one that a broker has not taken yet is tried again."""
+    writer = RedisLogWriter(server.client, NAMESPACE, info, CAP)
     began_s, busy_s = time.monotonic(), time.process_time()
     for begin in range(0, len(trades), CHUNK):
-        while True:
-            with suppress(LogAway):
-                writer.append(trades[begin : begin + CHUNK])
-                break
+        writer.append(trades[begin : begin + CHUNK])
     return time.monotonic() - began_s, time.process_time() - busy_s
 
 

@@ -45,7 +45,6 @@ WINDOWS_A_FLUSH = 30
 
 
 def main() -> None:
-    """Measure and print."""
     arguments = options(
         __doc__,
         seconds=(23_400, "of trading"),

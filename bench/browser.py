@@ -26,6 +26,7 @@ from machine import (
     load_table,
     options,
     percentile,
+    print_machine,
     print_rows,
     running_chromium,
 )
@@ -33,7 +34,6 @@ from pinned_gateway import LISTING, WINDOW_S, Bench, make_row, started
 from playwright.sync_api import CDPSession, Page
 
 from ingest.sources.market import SimulatedInstrument, step_down
-from loadtest.system.machine import describe_machine
 from throttle.contract.snapshot import Row as TradedRow
 
 MOST_MS = 50
@@ -82,7 +82,6 @@ REST = "paint, messages, garbage"
 
 
 def main() -> None:
-    """Measure windows of two sizes, in each view, and while scrolling."""
     arguments = options(
         __doc__,
         windows=(30, "of each case"),
@@ -118,7 +117,7 @@ def main() -> None:
                 is_market_open=True
             )
         version = chromium.version
-    print(f"Machine: {describe_machine()}; Chromium {version}")
+    print_machine(f"; Chromium {version}")
     report_windows(cases)
     report_frames(scrolled)
 
@@ -150,7 +149,6 @@ class Board:
         page.locator("#rows tr").nth(10).wait_for(timeout=30_000)
 
     def slow_down(self, times: float) -> None:
-        """Let the page's thread be so many times slower than the machine."""
         self._tools.send("Emulation.setCPUThrottlingRate", {"rate": times})
 
     def measure(self, name: str, count: int, windows: int) -> Case:
@@ -186,12 +184,10 @@ class Board:
         return case
 
     def open_chart(self) -> None:
-        """Show one instrument's chart."""
         self._page.locator("#rows tr").nth(3).click()
         self._page.locator("canvas").first.wait_for(timeout=10_000)
 
     def open_tile(self) -> None:
-        """Show the chart of the first tile of the map."""
         self._page.locator("#map .surface").focus()
         self._page.keyboard.press("Enter")
         self._page.locator(".detail canvas").first.wait_for(timeout=10_000)
@@ -213,7 +209,6 @@ class Board:
         self._page.locator(first[view]).first.wait_for(timeout=30_000)
 
     def scroll(self, *, is_market_open: bool) -> list[float]:
-        """Scroll down at an even speed; return the times between frames."""
         self._page.evaluate("document.querySelector('.scroller').scrollTop = 0")
         self._page.evaluate(TAKE)
         self._page.evaluate(WATCH_FRAMES)
@@ -259,7 +254,6 @@ def make_traded_row(instrument: SimulatedInstrument, seq: int) -> TradedRow:
 
 
 def report_windows(cases: Sequence[Case]) -> None:
-    """Print what windows cost, and whether each keeps its budget."""
     rows = []
     for case in cases:
         measures: dict[str, tuple[list[float], int | None]] = {
@@ -279,7 +273,6 @@ def report_windows(cases: Sequence[Case]) -> None:
 
 
 def report_frames(cases: dict[str, list[float]]) -> None:
-    """Print how evenly the page scrolled."""
     rows = []
     for name, frames in cases.items():
         late = sum(frame > LATE_MS for frame in frames) / len(frames)
@@ -290,7 +283,6 @@ def report_frames(cases: dict[str, list[float]]) -> None:
 
 
 def of_times(values: Sequence[float]) -> Row:
-    """Return what a row says of times."""
     shares = {"p50": 0.5, "p99": 0.99, "max": 1.0}
     return {head: f"{percentile(values, s):.1f}" for head, s in shares.items()}
 

@@ -8,11 +8,10 @@ a client is sent for a window's link.
 import time
 from importlib.resources import files
 
-from machine import KEYS, options, print_table, running_server
+from machine import KEYS, options, print_machine, print_table, running_server
 from pinned_gateway import INSTRUMENTS, WINDOW_MS, make_row
 
 from ingest.redis_keys import Keys
-from loadtest.system.machine import describe_machine
 from throttle.contract.cut import Cut
 from throttle.contract.row_sums import RowSums
 from throttle.lease.lease import Lease, LeaseGrant
@@ -36,7 +35,6 @@ class _Unlinked(WindowChain):
 
 
 def main() -> None:
-    """Publish, and print what it took."""
     arguments = options(__doc__, rows=(900, "a window"), windows=(200, "of each"))
     with running_server() as server:
         client = server.client
@@ -83,7 +81,7 @@ def main() -> None:
     )
     sent = f',"chain":["{link.hash[:16]}","{link.says}"]'
     print(f"\nBytes for a client, a window: {len(sent)}")
-    print(f"\nMachine: {describe_machine()}")
+    print_machine()
 
 
 def _cut(number: int) -> Cut:

@@ -19,6 +19,7 @@ from machine import (
     memory_of,
     options,
     percentile,
+    print_machine,
     print_rows,
     read_batches,
     running_everything,
@@ -27,7 +28,6 @@ from machine import (
 )
 
 from cli.local.process_tree import Named, job_family
-from loadtest.system.machine import describe_machine
 
 PARTS = ("job", "driver", "JVM", "worker")
 
@@ -39,7 +39,6 @@ LOOKS_S = (60, 120, 240, 420, 600)
 
 
 def main() -> None:
-    """Measure and print."""
     arguments = options(
         __doc__,
         rounds=(5, "starts"),
@@ -60,11 +59,10 @@ def main() -> None:
         cells = {"p50": percentile(values, 0.5), "most": max(values)}
         rows.append({"": name} | {h: f"{v:,.{digits}f}" for h, v in cells.items()})
     print_rows(f"{arguments.rounds} starts, {arguments.rate} trades/s", rows)
-    print(f"\nMachine: {describe_machine()}")
+    print_machine()
 
 
 def measure(rate: int, seconds: float) -> dict[str, float]:
-    """Run one job; return the figures of it by what they are called."""
     with running_server() as server, feeding(server, rate):
         began_s = time.monotonic()
         with running_job(server) as job:
@@ -90,7 +88,6 @@ def measure(rate: int, seconds: float) -> dict[str, float]:
 
 
 def report_everything() -> None:
-    """Run the whole pipeline; print what all its processes need."""
     totals: list[str] = []
     with running_everything() as (run, _, _):
         began_s = time.monotonic()
@@ -104,7 +101,7 @@ def report_everything() -> None:
     print_rows(title, [dict(zip((f"{s} s" for s in LOOKS_S), totals, strict=True))])
     ends = ((program, f"{size / 2**20:,.0f}") for program, size in used.most_common())
     print_rows("At the end", [{"": name, "MiB (PSS)": mib} for name, mib in ends])
-    print(f"\nMachine: {describe_machine()}")
+    print_machine()
 
 
 def programs(pid: int) -> Iterator[Named]:
@@ -119,7 +116,6 @@ def programs(pid: int) -> Iterator[Named]:
 
 
 def processor_s(job: Program) -> Counter[str]:
-    """Return the seconds of processor that a job and its parts have used."""
     used: Counter[str] = Counter()
     for name, process in job_family("", job.group):
         with suppress(psutil.NoSuchProcess):

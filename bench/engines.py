@@ -13,19 +13,17 @@ from argparse import Namespace
 from pathlib import Path
 
 from fill import create_topic, running_broker
-from machine import Row, options, print_rows
+from machine import Row, options, print_machine, print_rows
 
 from bench.peers.maven import build, java_version
 from bench.peers.measuring import Feed, measure_drain, measure_live
 from bench.peers.running import ENGINES
 from bench.peers.topics import fill
-from loadtest.system.machine import describe_machine
 
 PARTITIONS = 4
 
 
 def main() -> None:
-    """Measure and print, also what there is when it is ended early."""
     chosen = options(
         __doc__,
         engines=(
@@ -61,7 +59,7 @@ def main() -> None:
         print_rows("Live, from a window's end to its last message", lives)
         print_rows("Afterwards, in silence", silences)
         print_rows(backlog, drains)
-        print(f"\nMachine: {describe_machine()}; the others on {java_version()}")
+        print_machine(f"; the others on {java_version()}")
 
 
 def measure(
@@ -71,7 +69,6 @@ def measure(
     silences: list[Row],
     drains: list[Row],
 ) -> None:
-    """Run every engine in its turn, round after round; add a row for each."""
     if chosen.drain:
         log = create_topic(servers, "backlog", PARTITIONS, is_past=True)
         backlog = fill(log, chosen.backlog, chosen.recorded, chosen.instruments)

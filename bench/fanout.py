@@ -25,7 +25,7 @@ from random import Random
 from statistics import median
 
 import psutil
-from machine import Row, options, percentile, print_rows, spawned
+from machine import Row, options, percentile, print_machine, print_rows
 from pinned_gateway import INSTRUMENTS, WINDOW_S, Bench, Stretch, pin, started
 
 from gateway.protocol.key_sets import ALL
@@ -33,7 +33,7 @@ from ingest.process.descriptors import raise_descriptor_limit
 from loadtest.client_mix import Audience, Kind, Member
 from loadtest.clients.crowd import crowd
 from loadtest.clients.targets import Target
-from loadtest.system.machine import describe_machine
+from loadtest.system.spawned import spawned
 
 NEVER_S = 3_600.0
 STORM = 10_000
@@ -41,12 +41,12 @@ CUT_WITHIN_S = 5.0
 IDLE_S = 30.0
 SIZE = "KB a frame"
 GAP = "a client's gap, p99"
+TITLE = "ms from the publish; the last client: median and worst window"
 REST_S = 1.0
 """Between two rounds: caches are as cold as between windows."""
 
 
 def main() -> None:
-    """Run the cases that were asked for."""
     arguments = options(
         __doc__,
         cases=("abcdeop", "which of them; g: o by a peer in Go, which has to be there"),
@@ -61,15 +61,13 @@ def main() -> None:
         run_cases(arguments, rows, idle)
     finally:
         # Also what was measured before a client missed a window.
-        title = "ms from the publish; the last client: median and worst window"
-        print_rows(title, rows)
+        print_rows(TITLE, rows)
         if idle:
             print_rows("Idle clients; the longest collections of the gateway, ms", idle)
-        print(f"\nMachine: {describe_machine()}")
+        print_machine()
 
 
 def run_cases(arguments: Namespace, rows: list[Row], idle: list[Row]) -> None:
-    """Measure case after case; add to the rows what became of each."""
     counts = [int(count) for count in arguments.clients.split(",")]
     cases, windows = set(arguments.cases), arguments.windows
     traded = Random(1).sample(INSTRUMENTS, 900)

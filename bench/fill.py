@@ -105,7 +105,6 @@ class RedisSender:
         return b"".join(map(self._command, trades))
 
     def send(self, prepared: bytes, stamps: Sequence[Stamp]) -> None:
-        """Send commands, each with its stamp."""
         left_out = 0 if self._is_past else 1
         numbers = chain.from_iterable(stamp[left_out:] for stamp in stamps)
         self._socket.sendall(prepared % tuple(numbers))
@@ -285,7 +284,6 @@ class Log:
         return Fed(started_ms, time.time_ns() // 10**6, sent / took_s, behind_s * 1_000)
 
     def sender(self) -> Any:
-        """Return a connection that appends to it."""
         if self.address.isdigit():
             return RedisSender(int(self.address), is_past=self.is_past)
         return KafkaSender(self.address, self.topic, is_past=self.is_past)

@@ -11,11 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from machine import feeding, options
+from machine import feeding, options, print_machine, print_rows
 from pinned_gateway import Bench, started
 
 from ingest.process.ports import free_port
-from loadtest.system.machine import describe_machine
 
 RATES = (750, 2_000, 10_000)
 VIEWERS = (0, 1, 4)
@@ -24,13 +23,10 @@ SETTLES_S = 3.0
 
 
 def main() -> None:
-    """Measure each rate with each number of viewers."""
     arguments = options(__doc__, seconds=(10.0, "of each case"))
-    print(f"Machine: {describe_machine()}\n")
-    print("ms of the gateway's core in a second, beyond what it uses without viewers\n")
-    print("| trades/s | " + " | ".join(f"{n} viewers" for n in VIEWERS[1:]) + " |")
-    print("| ---: |" + " ---: |" * len(VIEWERS[1:]))
-    port = free_port()
+    title = "ms of the gateway's core in a second, beyond what it uses without viewers"
+    heads = "trades/s", *(f"{viewers} viewers" for viewers in VIEWERS[1:])
+    port, rows = free_port(), []
     with started(operators_port=port) as bench:
         for rate in RATES:
             with feeding(bench.server, rate):
@@ -38,12 +34,16 @@ def main() -> None:
                     measure(bench, port, viewers, arguments.seconds)
                     for viewers in VIEWERS
                 )
-            cells = " | ".join(f"{1_000 * (used - calm):.1f}" for used in busy)
-            print(f"| {rate:,} | {cells} |", flush=True)
+            cells = [f"{1_000 * (used - calm):.1f}" for used in busy]
+            heads = [f"{viewers} viewers" for viewers in VIEWERS[1:]]
+            rows.append(
+                {"trades/s": f"{rate:,}", **dict(zip(heads, cells, strict=True))}
+            )
+    print_rows(title, rows)
+    print_machine()
 
 
 def measure(bench: Bench, port: int, viewers: int, seconds: float) -> float:
-    """Return the share of a core that the gateway uses while so many look."""
     with ExitStack() as stack:
         for _ in range(viewers):
             stack.enter_context(looking(port))
@@ -55,7 +55,6 @@ def measure(bench: Bench, port: int, viewers: int, seconds: float) -> float:
 
 @contextmanager
 def looking(port: int) -> Iterator[None]:
-    """Look at the firehose until the block ends."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", f"/v1/firehose?rate={SHOWN}")
     answer = connection.getresponse()

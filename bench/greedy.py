@@ -25,7 +25,7 @@ from threading import Event, Thread
 
 import pyarrow as pa
 import redis
-from machine import NAMESPACE, options, percentile, print_rows, spawned
+from machine import NAMESPACE, options, percentile, print_machine, print_rows
 from pinned_gateway import INSTRUMENTS, WINDOW_S, Bench, Stretch, pin, started
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
@@ -37,7 +37,7 @@ from archive.parquet.tables import ROWS, WINDOWS, StoredTables
 from gateway.settings import GatewaySettings
 from ingest.redis_keys import AnalyticsKeys
 from loadtest.client_mix import Audience
-from loadtest.system.machine import describe_machine
+from loadtest.system.spawned import spawned
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar
 
@@ -76,8 +76,6 @@ Use = Callable[[ClientConnection], Awaitable[None]]
 
 
 def toggle(message: dict[str, object], last: dict[str, int]) -> Use:
-    """Subscribe, with ``last``, and out of it again."""
-
     async def use(stream: ClientConnection) -> None:
         while True:
             for op, more in (("subscribe", last), ("unsubscribe", {})):
@@ -88,7 +86,6 @@ def toggle(message: dict[str, object], last: dict[str, int]) -> Use:
 
 
 async def leave(stream: ClientConnection) -> None:
-    """Go as soon as a stream is open."""
     await asyncio.sleep(EVERY_S)
 
 
@@ -272,7 +269,6 @@ class Turn:
         self.answers: Answers = Counter()
 
     def add(self, bench: Bench, windows: int) -> None:
-        """Publish windows and ask meanwhile."""
         is_over = Event()
         asker = Thread(target=self._ask, args=(bench, is_over))
         asker.start()
@@ -305,7 +301,6 @@ class Turn:
 
 
 def store_bars(client: redis.Redis) -> None:
-    """Store a day of minutes of some instruments, as the analytics job does."""
     keys = AnalyticsKeys(NAMESPACE)
     end_ms = round(time.time() // 60 * 60_000)
     first_ms = end_ms - MINUTES * 60_000
@@ -328,7 +323,6 @@ def store_bars(client: redis.Redis) -> None:
 
 
 def main() -> None:
-    """Measure updates and REST of others with and without one greedy address."""
     chosen = options(
         __doc__,
         clients=(1_000, "of the stream"),
@@ -359,14 +353,13 @@ def main() -> None:
                     turns[name].answers += orders.recv()
         ends_ms = [end for turn in turns.values() for end in turn.stretch.ends_ms]
         times_ms = dict(zip(ends_ms, bench.judge(ends_ms)[0], strict=True))
-    print(f"Machine: {describe_machine()}")
+    print_machine()
     report(turns, times_ms, chosen.clients)
 
 
 def report(
     turns: dict[str, Turn], times_ms: dict[int, list[float]], clients: int
 ) -> None:
-    """Print what others had, and whether that is as it should be."""
     title = f"ms until {clients:,} clients had a window, and until REST answered"
     p99s_ms: dict[str, tuple[float, float]] = {}
     rows = []

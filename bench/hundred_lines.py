@@ -18,12 +18,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from machine import Server, child, options, print_rows, running_server
+from machine import (
+    Server,
+    child,
+    options,
+    print_machine,
+    print_rows,
+    running_server,
+)
 from redis.asyncio import Redis
 from websockets.asyncio.client import ClientConnection, connect
 
 from ingest.process.ports import free_port
-from loadtest.system.machine import describe_machine
 
 PROGRAM = Path(__file__).with_name("peers") / "hundred_lines.py"
 ISIN = "KR7005930003"
@@ -57,7 +63,6 @@ class Trial:
         self.port = free_port()
 
     def start(self, port: int | None = None) -> "subprocess.Popen[str]":
-        """Start the program; return when it is ready."""
         words = (str(PROGRAM), self._server.url, str(port or self.port))
         return self._start("ready", *words)
 
@@ -74,7 +79,6 @@ class Trial:
         return process
 
     async def trade(self, price: str, seq: int, time_ms: int, isin: str = ISIN) -> None:
-        """Append a trade as a feed would."""
         text = f'{{"isin":"{isin}","time":{time_ms},"seq":{seq},"price":{price}}}'
         await self.log.xadd("trades", {"t": text})
 
@@ -204,20 +208,18 @@ TRIALS: dict[str, Shown] = {
 
 
 async def show(name: str) -> tuple[str, bool]:
-    """Run one trial on a server of its own."""
     with running_server() as server, ExitStack() as stack:
         async with Redis.from_url(server.url) as log:
             return await TRIALS[name](Trial(server, log, stack))
 
 
 def main() -> None:
-    """Run all trials and print what was seen."""
     chosen = options(__doc__, only=([*TRIALS], "which of them", [*TRIALS])).only
     seen = {name: asyncio.run(show(name)) for name in chosen}
     rows = [{"what happens": n, "what is seen": said} for n, (said, _) in seen.items()]
     print_rows("Redis and a hundred lines", rows)
     lines = len(PROGRAM.read_text("utf-8").splitlines())
-    print(f"\n{lines} lines. Machine: {describe_machine()}")
+    print_machine(f"; {lines} lines")
     sys.exit(0 if all(is_shown for _, is_shown in seen.values()) else 1)
 
 

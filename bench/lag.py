@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 from fill import TOPIC, create_topic, running_broker
-from machine import memory_by_name, options, print_table, read_batches
+from machine import memory_by_name, options, print_machine, print_table, read_batches
 from rich.console import Console
 
 from cli.commands.load_choices import LoadChoices
@@ -25,13 +25,11 @@ from loadtest.plan import plan_of
 from loadtest.report.console import RunDisplay
 from loadtest.results import Outcome
 from loadtest.system.deployment import local
-from loadtest.system.machine import describe_machine
 
 WINDOW_S = 2
 
 
 def main() -> None:
-    """Measure and print."""
     arguments = options(
         __doc__,
         windows=(100, "how many to measure"),
@@ -84,7 +82,7 @@ def main() -> None:
     if relayed:
         print(f"\n{relayed}")
     print(f"\nAll processes together: {memory / 2**20:.0f} MiB (PSS)")
-    print(f"Machine: {describe_machine()}")
+    print_machine()
     for fault in result.outcome.faults:
         print(f"Not as it must be: {fault}")
     sys.exit(1 if result.outcome.faults else 0)

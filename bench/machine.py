@@ -1,6 +1,5 @@
 """What benchmarks share: tables, a server, a job."""
 
-import multiprocessing
 import os
 import shutil
 import signal
@@ -10,11 +9,9 @@ import tempfile
 import time
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +30,7 @@ from ingest.redis_keys import Keys
 from ingest.sources.market import encode_instruments
 from ingest.sources.simulator import Simulator
 from loadtest.figures.percentiles import nearest_rank
+from loadtest.system.machine import describe_machine
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -73,6 +71,11 @@ def print_rows(title: str, rows: Sequence[Row]) -> None:
         print(f"| {' | '.join(row.values())} |")
 
 
+def print_machine(more: str = "") -> None:
+    """Print which machine the figures are from."""
+    print(f"\nMachine: {describe_machine()}{more}")
+
+
 @contextmanager
 def child(
     *command: str, ends_by: signal.Signals = signal.SIGKILL, **options: Any
@@ -86,24 +89,6 @@ def child(
             process.send_signal(ends_by)
             # After a Ctrl-C the end of the block does not wait.
             process.wait()
-
-
-@contextmanager
-def spawned(
-    target: Callable[..., None], *arguments: Any
-) -> Iterator[tuple[Connection, BaseProcess]]:
-    """Call a function in a process of its own within the block, with a pipe first."""
-    spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=target, args=(theirs, *arguments))
-    process.start()
-    # Or who waits for one that has died would wait for ever.
-    theirs.close()
-    try:
-        yield ours, process
-    finally:
-        process.kill()
-        process.join()
 
 
 @dataclass(frozen=True)
@@ -221,15 +206,15 @@ def wait_ready(port: int, process: "subprocess.Popen[Any]", within_s: float) -> 
 
 
 @contextmanager
-def feeding(server: Server, rate: int) -> Iterator[None]:
+def feeding(server: Server, rate: int) -> Iterator["subprocess.Popen[Any]"]:
     """Run a simulated market within the block."""
     with child(
         *(sys.executable, "-m", "tickthrottle", "simulate"),
         *("--rate", str(rate), "--redis-url", server.url),
         ends_by=signal.SIGTERM,
         stderr=subprocess.DEVNULL,
-    ):
-        yield
+    ) as feed:
+        yield feed
 
 
 @contextmanager

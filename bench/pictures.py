@@ -42,13 +42,11 @@ STILL_QUALITY, MOVING_QUALITY = 82, 45
 
 
 def _open_instrument(page: Page) -> None:
-    """Open the first instrument of the board."""
     page.locator("#rows tr").first.locator(".price").click()
     page.locator("#detail-title").wait_for()
 
 
 def _show_charts(page: Page) -> None:
-    """Watch the first instruments of the board, and show their charts."""
     for place in range(WATCHED):
         page.locator("#rows tr .star button").nth(place).click()
     page.evaluate("location.hash = '#/charts'")
@@ -85,7 +83,6 @@ VIEWS = (
 
 
 def main() -> None:
-    """Take the pictures and the recording."""
     names = [*(view.name for view in VIEWS), RECORDING]
     wanted = options(__doc__, only=(names, "which of them", names)).only
     fonts = ["fc-list", ":lang=ko"]

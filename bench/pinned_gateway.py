@@ -20,7 +20,7 @@ from zlib import crc32
 
 import psutil
 import structlog
-from machine import KEYS, Server, running_server, spawned
+from machine import KEYS, Server, running_server
 
 from gateway.server import listen
 from gateway.settings import GatewaySettings
@@ -34,6 +34,7 @@ from loadtest.clients.targets import Target
 from loadtest.judge.judging import KindJudgement
 from loadtest.judge.published_run import PublishedRun
 from loadtest.results import PROMPT
+from loadtest.system.spawned import spawned
 from throttle.contract.group import Group, GroupFigures, sector_key, units
 from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row, WindowSnapshot
@@ -70,7 +71,6 @@ def _make_sums(price: int) -> bytes:
 
 
 def make_groups(count: int, window_ms: int) -> tuple[Group, ...]:
-    """Return figures of so many sectors in a window."""
     figures = GroupFigures(
         12, 7, 4, 1, 37, units("1480"), units("295260000"), 5_000_000
     )
@@ -112,7 +112,6 @@ class Bench:
         self._seq = 0
 
     def memory(self) -> float:
-        """Return the gateway's resident memory, bytes."""
         time.sleep(1)
         return float(self._gateway.memory_info().rss)
 
@@ -122,7 +121,6 @@ class Bench:
         return longest_s
 
     def busy_s(self) -> float:
-        """Return how long the gateway has used its core."""
         return _busy_s(self._gateway)
 
     def core_s(self) -> float:
@@ -131,7 +129,6 @@ class Bench:
         return time.clock_gettime((~self._gateway.pid << 3) | 2)
 
     def connect(self, audience: Audience) -> None:
-        """Connect clients."""
         within_s = audience.clients / 1_000
         self.clients.join(audience.members(INSTRUMENTS), within_s)
         self._wait_joined(audience.clients)

@@ -33,7 +33,6 @@ SETS = (["price", "size", "trades"], ["price", "trades"])
 
 
 def main() -> None:
-    """Print the bytes of a window of each kind of list."""
     arguments = options(__doc__, windows=(60, "the second half of which is looked at"))
     board, sets = Board(), FieldSets()
     key_sets = KeySets(board.numbers)
@@ -73,7 +72,6 @@ def lists_of() -> dict[str, list[tuple[str, ...]]]:
 
 
 def windows(count: int) -> Iterator[list[Row]]:
-    """Yield the rows of each window."""
     market = Simulator(seconds=count * WINDOW_MS / 1_000, repeats=0)
     events = market.events(START_MS * 1_000)
     for _, of_window in groupby(events, lambda e: e.due_us // (WINDOW_MS * 1_000)):
@@ -84,7 +82,6 @@ def windows(count: int) -> Iterator[list[Row]]:
 
 
 def row_of(trades: Sequence[Trade]) -> Row:
-    """Return the row of an instrument's trades."""
     newest = max(trades, key=lambda trade: (trade.time_us, trade.seq))
     sums = ONE
     if len(trades) > 1:

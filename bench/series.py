@@ -9,9 +9,8 @@ from argparse import Namespace
 from random import Random
 from statistics import median, quantiles
 
-from machine import options
+from machine import options, print_machine, print_rows
 
-from loadtest.system.machine import describe_machine
 from throttle.testing.driver import ThrottleDriver
 from tickthrottle_client.key_v1 import key_of
 
@@ -22,11 +21,9 @@ WAYS: dict[str, dict[str, str]] = {
 }
 W = 2_000
 INSTRUMENTS = 2_879
-_LINE = "{:22}{:>9}{:>9}{:>12}{:>8}{:>10}"
 
 
 def main() -> None:
-    """Measure and print."""
     arguments = options(
         __doc__,
         windows=(60, "live windows each"),
@@ -35,11 +32,13 @@ def main() -> None:
         ways=(",".join(WAYS), "which of them"),
     )
     names = ("series", "p50 ms", "p99 ms", "backlog/s", "rows", "bytes")
-    print(_LINE.format(*names))
+    rows = []
     for way in arguments.ways.split(","):
         with ThrottleDriver(partitions=4, **WAYS[way]) as driver:
-            print(_LINE.format(way, *measure(driver, arguments)), flush=True)
-    print(f"\nMachine: {describe_machine()}")
+            cells = way, *measure(driver, arguments)
+            rows.append(dict(zip(names, cells, strict=True)))
+    print_rows("A window, and a backlog", rows)
+    print_machine()
 
 
 def measure(driver: ThrottleDriver, arguments: Namespace) -> tuple[str, ...]:
@@ -74,7 +73,6 @@ def fill(
     trades: int,
     span_ms: int,
 ) -> None:
-    """Append trades of two venues, evenly over a span."""
     for n in range(trades):
         driver.trade(
             random.choice(isins),

@@ -26,6 +26,7 @@ from machine import (
     memory_of,
     options,
     percentile,
+    print_machine,
     print_rows,
     read_batches,
     running_job,
@@ -34,7 +35,6 @@ from machine import (
 
 from loadtest.judge import books
 from loadtest.judge.following import Follower, following
-from loadtest.system.machine import describe_machine
 from throttle.audit.published import PublishedHistory
 from throttle.contract.ledger import Ledger
 from throttle.settings import ThrottleSettings
@@ -60,7 +60,6 @@ REST = "Spark's own, between the stages"
 
 
 def main() -> None:
-    """Measure, print and check."""
     chosen = parse_arguments()
     problems: list[str] = []
     if chosen.drain:
@@ -79,14 +78,13 @@ def main() -> None:
         print_rows(title, [{"recorded at": name} | row for name, row in rows])
     if chosen.live:
         problems += go_live(chosen)
-    print(f"\nMachine: {describe_machine()}")
+    print_machine()
     for problem in problems:
         print(f"The books do not balance: {problem}")
     sys.exit(1 if problems else 0)
 
 
 def parse_arguments() -> Namespace:
-    """Return the command line's choices."""
     chosen = options(
         __doc__,
         trade_log=("redis", "where trades are", ["redis", "kafka"]),
@@ -168,7 +166,6 @@ def start_ms(batch: dict[str, Any]) -> float:
 
 
 def time_by_stage(batches: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Return the milliseconds in each stage, of batches of which Spark told."""
     known = [batch for batch in batches if "triggerExecution" in batch]
     times = {
         title: sum(float(batch.get(name, 0)) for batch in known)
@@ -235,7 +232,6 @@ def run_step(
 
 
 def wait_until_live(server: Server, job: Program) -> None:
-    """Wait until the job has published every window that has ended."""
     wait_for_books(server, job, int(time.time() * 1_000), within_s=60)
 
 

@@ -188,7 +188,6 @@ def _sentence(one: Break) -> str:
 
 
 def report_object(report: ChainReport, problems: list[str]) -> dict[str, Any]:
-    """Return what an audit found for JSON."""
     return {
         "windows": report.windows,
         "unlinked": report.unlinked,

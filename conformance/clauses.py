@@ -35,5 +35,4 @@ def sorted_clauses(clauses: Iterable[str]) -> list[str]:
 
 
 def is_of_clients(clause: str) -> bool:
-    """Say whether a clause binds a client."""
     return clause.startswith("C")

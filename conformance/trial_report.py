@@ -36,7 +36,6 @@ class Report:
     trials: Sequence[Trial] = field(default_factory=tuple)
 
     def states(self) -> dict[str, State]:
-        """Return what became of each clause."""
         states: dict[str, State] = dict.fromkeys(self.clauses, "not tried")
         for trial in self.trials:
             if trial.state != "not tried":
@@ -52,11 +51,9 @@ class Report:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing failed."""
         return not any(trial.breaches for trial in self.trials)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for programs."""
         trials = [{**asdict(trial), "state": trial.state} for trial in self.trials]
         return {"subject": self.subject, "clauses": self.states(), "trials": trials}
 

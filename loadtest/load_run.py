@@ -116,7 +116,6 @@ class _LoadTest:
         self._window_ms = run.deployment.window_ms
 
     def hold(self) -> Outcome:
-        """Warm up, then measure one stretch."""
         self._warm_up(self._plan.warm_up, self._plan.audience)
         self._run.phase = "measuring"
         from_ms = self._run.start_feed(self._plan.feed)
@@ -178,7 +177,6 @@ class _LoadTest:
         self._run.run_until(ends_ms)
 
     def _try(self, search: Search, load: float) -> Outcome:
-        """Measure one load of a search."""
         audience, rate, unit = self._plan.audience, load, "trades/s"
         if search.raised == "clients":
             audience = replace(audience, clients=int(load))

@@ -61,7 +61,6 @@ class Session:
         self._so_far = ClientTally()
 
     def close(self) -> None:
-        """End the feed."""
         self._feeds.close()
 
     def start_feed(self, plan: FeedPlan) -> float:
@@ -106,7 +105,6 @@ class Session:
         self.crowd.wait_joined(within_s + 30)
 
     def leave(self) -> None:
-        """Let all clients go."""
         self.crowd.leave()
         self._aimed = 0
 

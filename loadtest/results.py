@@ -71,7 +71,6 @@ class ClientTally:
     """Closes by code that the client did not ask for; ``lost`` is one without."""
 
     def add(self, other: "ClientTally") -> None:
-        """Take in further counts."""
         for name in COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -235,7 +234,6 @@ class Step:
 
     @property
     def is_good(self) -> bool:
-        """Whether no threshold broke."""
         return not any(check.is_broken for check in self.outcome.checks)
 
 

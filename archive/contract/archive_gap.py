@@ -63,7 +63,6 @@ class ArchiveGap:
 
     @property
     def text(self) -> str:
-        """Say it in a sentence."""
         count = "some" if self.windows is None else f"{self.windows:,}"
         return _TEXTS[self.kind].format(
             unit=f"{count} {_UNITS[self.product]}",

@@ -7,11 +7,10 @@ Of each, ``offset`` is an entry's number in its ``epoch``; ``first_ms`` and
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
-from archive.contract.logged_status import LoggedStatus
 from archive.contract.segment import Segment, day_of, in_runs
 from throttle.contract.products.bar_log import BarLogEntry
 
@@ -67,12 +66,10 @@ class LoggedWindow:
 
     @property
     def size_bytes(self) -> int:
-        """How long its message is."""
         return len(self.message)
 
     @property
     def lines(self) -> list[bytes]:
-        """Its rows, encoded."""
         return self.message.split(b"\n")[1:]
 
 
@@ -110,8 +107,52 @@ class LoggedBars:
 
     @property
     def size_bytes(self) -> int:
-        """How long its lines are, roughly."""
         return sum(map(len, self.lines))
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedStatus:
+    """An entry of the status log: the status, and the newest trade before it.
+
+    ``offset`` is its number in its ``epoch``, ``published_us`` when it was taken.
+    ``body`` and ``trade`` are JSON as logged, ``trade`` empty where nobody knows it.
+    """
+
+    epoch: str
+    offset: int
+    published_us: int
+    body: bytes
+    trade: bytes
+
+    @classmethod
+    def of_entry(cls, entry_id: bytes, fields: Mapping[bytes, bytes]) -> "LoggedStatus":
+        """Decode an entry. Raises ValueError for what nobody of ours has written.
+
+        A word or a field that a newer version writes is no fault.
+        """
+        where = f"status log: entry {entry_id!r}"
+        try:
+            number = int(entry_id.partition(b"-")[0])
+            epoch, taken_us = fields[b"epoch"].decode(), int(fields[b"taken"])
+            body: Any = orjson.loads(fields[b"status"])
+            trade = fields.get(b"last", b"")
+            named = {type(body["isin"]), type(body["status"])}, type(body["time"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{where}: {error!r}") from None
+        if named != ({str}, int):
+            raise ValueError(f"{where}: has no isin, status and time of a status")
+        return cls(epoch, number, taken_us, fields[b"status"], trade)
+
+    @property
+    def first_ms(self) -> int:
+        """The end of the millisecond in which it was taken, as ``last_ms``."""
+        return self.published_us // 1_000 + 1
+
+    last_ms = first_ms
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.body) + len(self.trade)
 
 
 Logged = LoggedWindow | LoggedBars | LoggedStatus

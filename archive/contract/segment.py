@@ -50,7 +50,6 @@ class Segment:
 
     @property
     def windows(self) -> int:
-        """How many windows it holds."""
         return self.last - self.first + 1
 
     @classmethod
@@ -148,11 +147,9 @@ class Coverage:
             runs.append((first, last))
 
     def has(self, epoch: str, offset: int) -> bool:
-        """Tell whether a window is stored."""
         runs = self._runs.get(epoch, ())
         return any(first <= offset <= last for first, last in runs)
 
     def ends(self) -> Iterator[tuple[str, int]]:
-        """Yield the last offset of every epoch."""
         for epoch, runs in self._runs.items():
             yield epoch, max(last for _, last in runs)

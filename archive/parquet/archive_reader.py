@@ -44,7 +44,6 @@ class ArchivedPoint:
     seq: int
 
     def encode(self) -> bytes:
-        """Encode for clients."""
         return (
             f'{{"window":{self.window},"price":{self.price},"size":{self.size},'
             f'"trades":{self.trades},"time":{self.time_us}}}'

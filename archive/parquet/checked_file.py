@@ -97,7 +97,6 @@ class CheckedFile:
 
     @property
     def groups(self) -> range:
-        """The numbers of its groups of lines."""
         return range(self.footer.num_row_groups)
 
     def read(

@@ -86,7 +86,6 @@ class FolderLock:
             )
 
     def give_back(self) -> None:
-        """Let another process have it."""
         self._closing.set()
         if self._thread is not None:
             self._thread.join()

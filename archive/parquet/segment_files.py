@@ -130,11 +130,7 @@ class WindowFiles(SegmentFiles):
             windows = file.read(["epoch", "offset", "rows"])
         with CheckedFile(folder / ROWS_FILE, ROWS) as file:
             rows, epochs = file.footer.num_rows, _bounds_of(file.footer, "epoch")
-        with reading(folder / WINDOWS_FILE):
-            offsets = sorted(windows["offset"].to_pylist())
-            is_named = set(windows["epoch"].to_pylist()) == {segment.epoch}
-            if not is_named or offsets != [*range(segment.first, segment.last + 1)]:
-                raise ValueError("has other windows than the segment's name says")
+        _check_numbers(folder / WINDOWS_FILE, windows, "offset", segment)
         with reading(folder / ROWS_FILE):
             if (of_windows := pc.sum(windows["rows"]).as_py()) != rows:
                 raise ValueError(f"has {rows:,} rows, its windows have {of_windows:,}")
@@ -198,11 +194,15 @@ class StatusFiles(OneFile):
         """Raise Damaged unless the file has the statuses that the name says."""
         with CheckedFile(folder / STATUSES_FILE, STATUSES) as file:
             statuses = file.read(["epoch", "number"])
-        with reading(folder / STATUSES_FILE):
-            numbers = sorted(statuses["number"].to_pylist())
-            is_named = set(statuses["epoch"].to_pylist()) == {segment.epoch}
-            if not is_named or numbers != [*range(segment.first, segment.last + 1)]:
-                raise ValueError("has other statuses than the segment's name says")
+        _check_numbers(folder / STATUSES_FILE, statuses, "number", segment)
+
+
+def _check_numbers(file: Path, lines: pa.Table, column: str, segment: Segment) -> None:
+    with reading(file):
+        numbers = sorted(lines[column].to_pylist())
+        is_named = set(lines["epoch"].to_pylist()) == {segment.epoch}
+        if not is_named or numbers != [*range(segment.first, segment.last + 1)]:
+            raise ValueError(f"has other {file.stem} than the segment's name says")
 
 
 def _bounds_of(footer: pq.FileMetaData, column: str) -> set[Any]:
@@ -236,7 +236,6 @@ def _merging(
 def _write_grouped(
     tables: Iterable[pa.Table], writer: pq.ParquetWriter, size: int
 ) -> None:
-    """Write tables in groups of one size."""
     waiting: deque[pa.Table] = deque()
     count = 0
     for table in tables:

@@ -146,7 +146,6 @@ class SegmentFolder:
         self.is_open = True
 
     def close(self) -> None:
-        """End; nothing is being written."""
         self.is_open = False
         with suppress(OSError):
             self._parts.rmdir()
@@ -205,7 +204,6 @@ class SegmentFolder:
         self._at_step("cleaned")
 
     def drop(self, day: date) -> None:
-        """Have a whole day be gone."""
         link = self.root / f"{DAY}{day}"
         version = link.resolve()
         with self._changing:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from archive.contract.logged_status import LoggedStatus
+from archive.contract.logged import LoggedStatus
 from archive.contract.segment import Product
 from archive.parquet.tables import DECIMAL, US, BadWindow
 from ingest.trade import InvalidTrade, Trade

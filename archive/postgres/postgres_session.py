@@ -96,7 +96,6 @@ class PostgresSession:
                 line.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Disconnect."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

@@ -26,7 +26,13 @@ from archive.parquet.bar_table import (
     newest_bars,
 )
 from archive.parquet.status_table import STATUS_PRICES, STATUSES, StoredStatuses
-from archive.parquet.tables import AMOUNTS, ROWS, StoredTables, exact_digits
+from archive.parquet.tables import (
+    AMOUNTS,
+    ROWS,
+    WINDOWS,
+    StoredTables,
+    exact_digits,
+)
 from archive.postgres.postgres_session import PostgresSession
 from archive.storing.archive_sink import Sink, SinkRefused
 from ingest.process.redact import server_address
@@ -36,14 +42,27 @@ VERSION = 2
 
 _HOUR_MS = 3_600_000
 
-_WINDOWS = (
-    *("epoch", "offset", "window", "published", "window_ms"),
-    *("rows", "trades", "unknown_instruments", "instrument_version"),
-)
-_ROWS = tuple(name for name in ROWS.names if not name.endswith("_text"))
-
-_Part = tuple[str, tuple[str, ...], pa.Table]
-"""A table, its columns that are stored, and lines for it."""
+_PARTS: dict[Product, Sequence[tuple[str, str, Sequence[str], Sequence[str]]]] = {
+    "windows": (
+        ("tickthrottle_windows", "windows", WINDOWS.names, ()),
+        (
+            *("tickthrottle_rows", "rows"),
+            [name for name in ROWS.names if not name.endswith("_text")],
+            ("price", "size", *AMOUNTS),
+        ),
+    ),
+    "bars": (
+        ("tickthrottle_bar_batches", "batches", BATCHES.names, ()),
+        ("tickthrottle_bars", "bars", BARS.names, (*PRICES, *SUMS)),
+    ),
+    "statuses": (
+        (
+            *("tickthrottle_statuses", "statuses", STATUSES.names),
+            (*STATUS_PRICES, "last_price"),
+        ),
+    ),
+}
+"""Of each product its tables: the name, that of the lines, columns, and decimals."""
 
 _RUNS = """
 SELECT (extract(epoch FROM min(published)) * 1000)::bigint, min({number}),
@@ -138,7 +157,6 @@ class PostgresSink(Sink):
         self._days_lock = threading.Lock()
 
     def open(self) -> None:
-        """Make the tables if there are none."""
         self._storing.end_others()
         with self._storing.transaction() as cursor:
             self._check_version(cursor)
@@ -159,16 +177,16 @@ class PostgresSink(Sink):
         self, segment: Segment, tables: StoredTables | StoredBars | StoredStatuses
     ) -> None:
         """Store entries of a log that follow each other; stored ones stay."""
-        match tables:
-            case StoredBars():
-                parts = _parts_of_bars(tables)
-            case StoredStatuses():
-                parts = _parts_of_statuses(tables)
-            case _:
-                parts = _parts_of_windows(tables)
         with self._storing.transaction() as cursor:
-            for table, columns, source in parts:
-                _copy(cursor, table, columns, source.select(list(columns)))
+            for table, name, columns, decimals in _PARTS[tables.product]:
+                lines = getattr(tables, name)
+                if name == "bars":
+                    # A key may be put in once at a time.
+                    lines = newest_bars(lines)
+                for decimal in decimals:
+                    at = lines.schema.get_field_index(decimal)
+                    lines = lines.set_column(at, decimal, exact_digits(lines, decimal))
+                _copy(cursor, table, columns, lines.select(list(columns)))
                 self._at_step("copied")
                 _put(cursor, table, columns)
             self._at_step("put")
@@ -270,7 +288,7 @@ def _moment(time_ms: int) -> datetime:
 
 
 def _copy(
-    cursor: psycopg.Cursor, table: str, columns: tuple[str, ...], source: pa.Table
+    cursor: psycopg.Cursor, table: str, columns: Sequence[str], source: pa.Table
 ) -> None:
     """Copy a table into a temporary one like the stored one."""
     names = sql.Identifier(f"new_{table}"), sql.Identifier(table)
@@ -285,7 +303,7 @@ def _copy(
             copy.write(_to_csv(pa.table(batch)))
 
 
-def _put(cursor: psycopg.Cursor, table: str, columns: tuple[str, ...]) -> None:
+def _put(cursor: psycopg.Cursor, table: str, columns: Sequence[str]) -> None:
     """Put copied lines where they belong, by their keys."""
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     keys = sql.SQL(", ").join(map(sql.Identifier, _KEYS[table]))
@@ -307,35 +325,6 @@ def _put(cursor: psycopg.Cursor, table: str, columns: tuple[str, ...]) -> None:
             only=sql.SQL(_NEWER if table == "tickthrottle_bars" else ""),
         )
     )
-
-
-def _parts_of_windows(tables: StoredTables) -> Sequence[_Part]:
-    rows = _with_digits(tables.rows, ("price", "size", *AMOUNTS))
-    return (
-        ("tickthrottle_windows", _WINDOWS, tables.windows),
-        ("tickthrottle_rows", _ROWS, rows),
-    )
-
-
-def _parts_of_bars(tables: StoredBars) -> Sequence[_Part]:
-    # A key may be put in once at a time.
-    bars = _with_digits(newest_bars(tables.bars), (*PRICES, *SUMS))
-    return (
-        ("tickthrottle_bar_batches", tuple(BATCHES.names), tables.batches),
-        ("tickthrottle_bars", tuple(BARS.names), bars),
-    )
-
-
-def _parts_of_statuses(tables: StoredStatuses) -> Sequence[_Part]:
-    statuses = _with_digits(tables.statuses, (*STATUS_PRICES, "last_price"))
-    return (("tickthrottle_statuses", tuple(STATUSES.names), statuses),)
-
-
-def _with_digits(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    for name in names:
-        at = table.schema.get_field_index(name)
-        table = table.set_column(at, name, exact_digits(table, name))
-    return table
 
 
 def _to_csv(table: pa.Table) -> bytes:

@@ -4,10 +4,10 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
+import pyarrow as pa
 import structlog
 
 from archive.storing.archive_sink import Sink
-from archive.storing.spare_memory import give_back
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 600.0
 
@@ -15,6 +15,15 @@ PATIENCE_S = 10.0
 """What is being tidied at the end may go on for this long."""
 
 log = structlog.get_logger()
+
+
+def give_back() -> None:
+    """Return the unused memory of Arrow's pool to the system; to be called by its user.
+
+    An archive works for a moment in a minute. What its pool keeps meanwhile is 75 MiB,
+    and grows for an hour and more (``bench/README.md``).
+    """
+    pa.default_memory_pool().release_unused()
 
 
 class TidyStopped(Exception):
@@ -63,7 +72,6 @@ class Tidier:
             self._thread.join()
 
     def ask(self) -> None:
-        """Have it look for something to do."""
         self._asked.set()
 
     def _run(self) -> None:

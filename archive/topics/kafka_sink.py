@@ -18,8 +18,10 @@ from archive.topics.record_values import (
     BAR_TOPIC,
     ROW_TOPIC,
     WINDOW_TOPIC,
+    AvroValues,
     JsonValues,
     ValueForm,
+    avro_schema_of,
 )
 from archive.topics.relay_topics import ALL, RelayTopics
 from archive.topics.relayed_records import (
@@ -73,10 +75,7 @@ class KafkaSink(Sink):
         """Make the topics that are missing, and end what another process has begun."""
         self._topics.make()
         if self._registry_url:
-            # An extra: who relays JSON needs neither Avro nor a registry.
-            from archive.topics.registered_schemas import register
-
-            self._form = register(self._topics, self._registry_url)
+            self._form = self._register()
         self._connect()
 
     def stored(self) -> dict[Product, list[Segment]]:
@@ -113,6 +112,19 @@ class KafkaSink(Sink):
             raise self._fault(error) from None
         self._at_step("committed")
         self._producer, self._relayed[product] = producer, after
+
+    def _register(self) -> ValueForm:
+        """Register the schema of each topic's values, as ``<topic>-value``."""
+        # Extras: who relays JSON needs neither Avro nor a registry.
+        from ingest.schemas.avro_schema import AvroSchema
+        from ingest.schemas.registry import open_registry
+
+        registry, schemas = open_registry(self._registry_url), {}
+        for kind in ALL:
+            text = avro_schema_of(kind)
+            number = registry.register(f"{self._names[kind]}-value", text)
+            schemas[kind] = number, AvroSchema(text)
+        return AvroValues(schemas)
 
     def _connect(self) -> None:
         topic = self._topics.topic(WINDOW_TOPIC)

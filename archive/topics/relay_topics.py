@@ -127,7 +127,6 @@ class TopicReader:
         self._consumer = create_reader(topic, self._reports)
 
     def partitions(self) -> list[int]:
-        """Return the numbers of its partitions."""
         with self._asking():
             found = self._consumer.list_topics(self._topic.topic, ANSWER_S)
             described = found.topics[self._topic.topic]
@@ -171,7 +170,6 @@ class TopicReader:
                     yield message
 
     def close(self) -> None:
-        """Disconnect."""
         self._consumer.close()
 
     @contextmanager

@@ -31,7 +31,6 @@ class HundredLines:
         self._clients: set[ServerConnection] = set()
 
     async def read(self) -> None:
-        """Follow the log, from now on."""
         position = "$"
         while True:
             answer = await self._server.xread({"trades": position}, 10_000, 100)
@@ -72,7 +71,6 @@ class HundredLines:
 
 
 async def main(url: str, port: int) -> None:
-    """Run until it is ended."""
     async with Redis.from_url(url) as server:
         lines = HundredLines(server)
         async with serve(lines.welcome, "127.0.0.1", port):

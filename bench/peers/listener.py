@@ -12,9 +12,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import redis
-from machine import spawned
 
 from bench.peers.messages import Received
+from loadtest.system.spawned import spawned
 
 _HEAD = struct.Struct("<dI")
 
@@ -27,7 +27,6 @@ class Listener:
         self._place = 0
 
     def news(self) -> list[Received]:
-        """Return what has come since the last call."""
         with self._file.open("rb") as file:
             file.seek(self._place)
             data = file.read()

@@ -47,12 +47,10 @@ def java(program: str = "java") -> str | None:
 
 
 def java_version() -> str:
-    """Return that Java's version, as it says it."""
     done = subprocess.run([str(java()), "--version"], capture_output=True, text=True)
     return " ".join(done.stdout.split()[:2])
 
 
 def class_path(folder: str) -> str:
-    """Return where the classes of a program lie."""
     built = HERE / folder / "build"
     return os.pathsep.join((str(built / "classes"), str(built / "lib" / "*")))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from fill import Log
@@ -10,9 +11,11 @@ from machine import Row, percentile, running_server
 from bench.peers.comparison import Rows, compare
 from bench.peers.listener import Listener, listening
 from bench.peers.messages import WINDOW_MS, Received, arrivals, rows_of
-from bench.peers.meter import Meter, metered
 from bench.peers.running import CHANNELS, Running, running
 from bench.peers.topics import Backlog, read_topic
+from cli.local.process_tree import Named, job_family
+from loadtest.figures.percentiles import mean_of
+from loadtest.system.usage import Usage, usage_of
 
 SILENT_WINDOWS = 3
 SETTLE_WINDOWS = 3
@@ -39,7 +42,6 @@ class Phase(NamedTuple):
     behind_ms: float
 
     def windows(self) -> range:
-        """Return the ends of the windows that lie in it."""
         first = -(-int(self.from_ms) // WINDOW_MS) + 1
         return range(first * WINDOW_MS, int(self.to_ms) + 1, WINDOW_MS)
 
@@ -57,14 +59,14 @@ def measure_live(engine: str, log: Log, feed: Feed) -> tuple[list[Row], Row]:
         with running(engine, server, log) as run:
             run.wait_until_ready()
             ready_s = time.monotonic() - launched_s
-            with metered(run.program.group) as meter:
+            with usage_of(lambda: _family(run), list) as usage:
                 phases = [_feed(log, rate, feed) for rate in feed.rates]
                 time.sleep((SILENT_WINDOWS + 0.5) * WINDOW_MS / 1_000)
             received = listener.news()
             rows = rows_of(run.rows(received))
     expected = read_topic(log).newest
     came = arrivals(received)
-    lives = [_live(engine, phase, came, run.parts, meter) for phase in phases]
+    lives = [_live(engine, phase, came, run.parts, usage) for phase in phases]
     return lives, _silence(engine, ready_s, expected, came, rows)
 
 
@@ -80,13 +82,13 @@ def _live(
     phase: Phase,
     came: Mapping[int, Sequence[float]],
     parts: int,
-    meter: Meter,
+    usage: Usage,
 ) -> Row:
     windows = phase.windows()
     whole = [end_ms for end_ms in windows if len(came.get(end_ms, ())) >= parts]
     lags = [max(came[end_ms]) - end_ms for end_ms in whole] or [float("nan")]
     messages = sum(len(came.get(end_ms, ())) for end_ms in windows)
-    spent_s = meter.processor_s(phase.to_ms) - meter.processor_s(phase.from_ms)
+    cores, memory_mib = _used(usage, phase.from_ms, phase.to_ms)
     return {
         "engine": engine,
         "trades/s": f"{phase.rate:,}",
@@ -95,8 +97,8 @@ def _live(
         "p99, ms": f"{percentile(lags, 0.99):.0f}",
         "max, ms": f"{max(lags):.0f}",
         "messages a window": f"{messages / max(1, len(windows)):.1f}",
-        "cores": f"{spent_s * 1_000 / (phase.to_ms - phase.from_ms):.2f}",
-        "memory, MiB": f"{meter.memory_mib(phase.from_ms, phase.to_ms):,.0f}",
+        "cores": f"{cores:.2f}",
+        "memory, MiB": f"{memory_mib:,.0f}",
         "feed behind, ms": f"{phase.behind_ms:.0f}",
     }
 
@@ -133,7 +135,7 @@ def measure_drain(engine: str, backlog: Backlog, within_s: float) -> Row:
         launched_ms = time.time() * 1_000
         with (
             running(engine, server, backlog.log) as run,
-            metered(run.program.group) as meter,
+            usage_of(lambda: _family(run), list) as usage,
         ):
             received, ended_ms = _wait(
                 run, listener, max(backlog.expected.newest), within_s
@@ -149,20 +151,32 @@ def measure_drain(engine: str, backlog: Backlog, within_s: float) -> Row:
         end_ms: {isin: v for isin, v in one.items() if isin not in late}
         for end_ms, one in rows.items()
     }
-    total_s = meter.processor_s(ended_ms)
     seconds = (ended_ms - began_ms) / 1_000
-    spent_s = total_s - meter.processor_s(began_ms)
+    cores, memory_mib = _used(usage, began_ms, ended_ms)
+    total_s = _used(usage, launched_ms, ended_ms)[0] * (ended_ms - launched_ms) / 1_000
     return {
         "engine": engine,
         "trades/s": f"{trades / seconds:,.0f}",
         "from launch, trades/s": f"{trades * 1_000 / (ended_ms - launched_ms):,.0f}",
-        "processor, µs a trade": f"{1e6 * spent_s / trades:.1f}",
+        "processor, µs a trade": f"{1e6 * cores * seconds / trades:.1f}",
         "with the start, s": f"{total_s:.0f}",
-        "memory, MiB": f"{meter.memory_mib(began_ms, ended_ms):,.0f}",
+        "memory, MiB": f"{memory_mib:,.0f}",
         **compare(backlog.expected.newest, regular),
         "late trades shown": f"{len(backlog.late & shown)} of {len(backlog.late)}",
         "counted as lost": f"{run.late()}",
     }
+
+
+def _family(run: Running) -> list[Named]:
+    """Return an engine's processes, all under one name: they are added up."""
+    return [Named("engine", one.process) for one in job_family("", run.program.group)]
+
+
+def _used(usage: Usage, from_ms: float, to_ms: float) -> tuple[float, float]:
+    """Return how many cores were used between two moments, and MiB at the median."""
+    [engine] = usage.processes(range(int(from_ms), int(to_ms), 1_000))
+    memory_mib = [mib for mib in engine.memory_mib if mib is not None]
+    return mean_of(engine.cpu) or 0.0, median(memory_mib)
 
 
 def _wait(

@@ -50,7 +50,6 @@ def read_ours(data: bytes) -> Message:
 
 
 def read_peer(data: bytes) -> Message:
-    """Read what the programs in Java publish."""
     fields = orjson.loads(data)
     return Message(fields["window"], _rows(fields["rows"]))
 

@@ -31,7 +31,6 @@ class Peer:
     """Whether a window is one message, not one for each partition."""
 
     def command(self, server: Server, log: Log) -> list[str]:
-        """Return the command that runs it."""
         return [
             *(str(java()), f"-Xmx{HEAP_MB}m", f"-Djava.io.tmpdir={server.folder}"),
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",

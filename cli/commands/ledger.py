@@ -98,7 +98,6 @@ def _waiting(settings: ThrottleSettings) -> list[str]:
 
 
 def ledger_object(ledger: Ledger) -> dict[str, Any]:
-    """Return a ledger for JSON."""
     problems = ledger.problems()
     return {
         "job": ledger.job,
@@ -118,7 +117,6 @@ def ledger_object(ledger: Ledger) -> dict[str, Any]:
 
 
 def print_ledger(ledger: Ledger) -> None:
-    """Print a ledger, and whether it balances."""
     from throttle.contract.ledger import AMOUNTS, OUTCOMES
 
     since, upto = ledger.since.end_ms, ledger.upto.end_ms
@@ -177,7 +175,6 @@ def _cells(books: Books, total: Books) -> dict[str, int]:
 
 
 def batch_object(batch: BatchEntry) -> dict[str, Any]:
-    """Return a batch for JSON."""
     return {
         "offset": batch.offset,
         "batch": batch.batch,
@@ -194,7 +191,6 @@ def batch_object(batch: BatchEntry) -> dict[str, Any]:
 
 
 def print_batches(batches: Sequence[BatchEntry]) -> None:
-    """Print some batches, one a line."""
     not_last = ["not last#"] if any(b.total.not_last for b in batches) else []
     print_table(
         [

@@ -9,7 +9,7 @@ from typing import TypeVar
 import redis
 
 from archive.account import LoggedBatch, Place
-from archive.contract.logged_status import LoggedStatus
+from archive.contract.logged import LoggedStatus
 from cli.commands.arguments import BadArgument
 from cli.commands.entry import fail
 from ingest.process.redis_fault import explain

@@ -376,7 +376,6 @@ def _cell(number: int | None) -> str:
 def account_object(
     account: Account[Any, Any], days: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return an account for JSON."""
     told = {"problems": account.problems, "notes": account.notes}
     return {"right": account.is_right, "days": days, **told}
 
@@ -409,7 +408,6 @@ def print_account(account: WindowAccount) -> None:
 
 
 def print_bar_account(account: BarAccount) -> None:
-    """Print an account of bars."""
     typer.echo("bars, by day and width: of those in the log, then all that are kept")
     print_table(
         ["day", "width ms#", "bars#", "stored#", "waiting#", "all bars#"],

@@ -30,7 +30,6 @@ _OPTIONS = {
 
 
 def variables() -> frozenset[str]:
-    """Return the variable of every setting."""
     return frozenset(v for kind in KINDS for v in variables_of(kind).values())
 
 

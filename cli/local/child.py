@@ -67,7 +67,6 @@ class ChildProcess:
         return self._process.poll() is not None and not is_alive(self.group)
 
     def last_lines(self, count: int) -> list[str]:
-        """Return the end of its log."""
         self._reader.join(timeout=1)
         with suppress(OSError):
             return self.log_file.read_text("utf-8", "replace").splitlines()[-count:]

@@ -62,6 +62,5 @@ def in_words(left_out: Sequence[str]) -> str:
 
 
 def variable_name(setting: str) -> str:
-    """Return the variable of a part's setting."""
     kind = next(kind for kind in _KINDS if setting in kind.model_fields)
     return variable_of(kind, setting)

@@ -133,8 +133,6 @@ class RunSettings(StateSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[Any, ...]:
-        """Take options from the command alone."""
-
         def variables() -> dict[str, Any]:
             values = env_settings()
             return {n: v for n, v in values.items() if n not in cls.only_options}
@@ -175,10 +173,8 @@ class RunSettings(StateSettings):
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the simulator feeds the run."""
         return self.feed is None and self.tape is None
 
     @property
     def port_for_operators(self) -> int:
-        """Port of the operators' page."""
         return self.port + 1 if self.operators_port is None else self.operators_port

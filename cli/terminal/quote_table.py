@@ -117,7 +117,6 @@ def grouped(number: Decimal) -> str:
 
 
 def clock(time_us: int, zone: tzinfo | None = None) -> str:
-    """Write a moment: hours, minutes, seconds, milliseconds."""
     moment = datetime.fromtimestamp(time_us // 1_000_000, zone)
     return f"{moment:%H:%M:%S}.{time_us // 1000 % 1000:03d}"
 

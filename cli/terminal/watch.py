@@ -66,7 +66,6 @@ class QuoteView:
         self.shown: list[str] = []
 
     def put(self, item: Item) -> None:
-        """Take an item in."""
         self.items[item["isin"]] = item
 
     def keep(self, isins: Collection[str]) -> None:

@@ -40,7 +40,6 @@ class Held:
         self._tokens: list[str] = []
 
     def make(self, kind: Any, order: dict[str, Any]) -> Any:
-        """Return the client that is to follow."""
         names = ("min_interval_ms", "fields")
         options: dict[str, Any] = {n: order[n] for n in names if n in order}
         if "tokens" in order:
@@ -98,7 +97,6 @@ class Held:
         self.trades.setdefault(entry["isin"], []).append(entry)
 
     def report(self) -> dict[str, Any]:
-        """Return what it holds now."""
         names = ("trades", "volume", "value", "high", "low")
         client = self.client
         return {
@@ -120,13 +118,11 @@ class Held:
 
 
 def say(line: dict[str, Any]) -> None:
-    """Print one line."""
     sys.stdout.write(json.dumps(line, default=plain) + "\n")
     sys.stdout.flush()
 
 
 def hello(name: str) -> None:
-    """Say who is driven."""
     takes = ("min_interval_ms", "fields", "tokens")
     say({"client": name, "says": SAYS, "takes": takes})
 

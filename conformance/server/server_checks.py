@@ -35,7 +35,6 @@ class Untried(Exception):
 
 
 def must(is_kept: object, clause: str, sentence: str) -> None:
-    """Raise Broken unless a clause is kept."""
     if not is_kept:
         raise Broken(clause, sentence)
 
@@ -59,7 +58,6 @@ class Server:
 
     @asynccontextmanager
     async def line(self, query: str = "", **options: Any) -> AsyncIterator["Line"]:
-        """Open a stream and take its welcome."""
         async with connect(
             self.url + query,
             compression=None,
@@ -156,7 +154,6 @@ class Line:
             raise Broken("S-9", "nothing came") from None
 
     async def say(self, **message: Any) -> None:
-        """Say something."""
         self._ids += 1
         self.rules.asked(self._ids)
         await self.connection.send(json.dumps({"id": self._ids, **message}))
@@ -171,7 +168,6 @@ class Line:
         raise Broken(clause, f"no {' or '.join(kinds)} came")
 
     async def ask(self, **message: Any) -> Frame:
-        """Say something; return its answer."""
         await self.say(**message)
         return await self.until("ack", "error", "pong")
 

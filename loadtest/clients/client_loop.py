@@ -93,7 +93,6 @@ class ClientLoop:
                 self.merged_at.update(range(offset - merged + 1, offset + 1))
 
     def later(self, after_s: float, act: Callable[[], None]) -> None:
-        """Do something after so long."""
         due_s = self._loop.time() + after_s
         heapq.heappush(self._due, (due_s, next(self._numbers), act))
 

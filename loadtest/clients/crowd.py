@@ -1,9 +1,8 @@
 """Thousands of checking clients, in processes of their own."""
 
-import multiprocessing
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -13,6 +12,7 @@ from loadtest.clients.worker import run_worker
 from loadtest.judge.judging import Judgement
 from loadtest.judge.reference import Reference
 from loadtest.judge.tallies import CrowdTick
+from loadtest.system.spawned import spawned
 
 ASK_EVERY_S = 0.05
 
@@ -135,31 +135,12 @@ class Crowd:
 def crowd(targets: Sequence[Target], processes: int) -> Iterator[Crowd]:
     """Run processes for clients, which are spread over them and over ``targets``.
 
-    Raises ValueError if there is no target or no process.
+    There has to be one of each at least.
     """
-    if not targets or processes < 1:
-        raise ValueError(f"processes {processes}: at least 1, and at least one target")
-    spawn = multiprocessing.get_context("spawn")
-    started: list[Any] = []
-    pipes: list[Connection] = []
-    try:
-        for number in range(processes):
-            ours, theirs = spawn.Pipe()
-            pipes.append(ours)
-            process = spawn.Process(
-                target=run_worker,
-                args=(theirs, tuple(targets), number),
-                name=f"clients {number + 1}",
-                daemon=True,
-            )
-            process.start()
-            started.append(process)
-            theirs.close()
-        yield Crowd([process.pid for process in started], pipes)
-    finally:
-        for process in started:
-            process.kill()
-        for process in started:
-            process.join()
-        for pipe in pipes:
-            pipe.close()
+    with ExitStack() as stack:
+        started = [
+            stack.enter_context(spawned(run_worker, tuple(targets), number))
+            for number in range(processes)
+        ]
+        pids = [process.pid or 0 for _, process in started]
+        yield Crowd(pids, [pipe for pipe, _ in started])

@@ -58,12 +58,10 @@ class LoadClient:
 
     @property
     def kind(self) -> Kind:
-        """Its kind."""
         return self.member.kind
 
     @property
     def tally(self) -> ClientTally:
-        """The counts of its kind."""
         return self.client_loop.tally(self.member.kind)
 
     @property
@@ -76,7 +74,6 @@ class LoadClient:
         raise NotImplementedError
 
     def cut(self) -> None:
-        """End the connection without a word."""
         raise NotImplementedError
 
     def leave(self) -> None:
@@ -86,7 +83,6 @@ class LoadClient:
             self.cut()
 
     def begin(self) -> None:
-        """Connect, unless it is over."""
         if not self.is_over and not self.client_loop.is_frozen:
             self.close_code = None
             self._has_cut = self._is_welcome = False
@@ -108,14 +104,12 @@ class LoadClient:
         self._return()
 
     def heard(self, payload: bytes | None, at_ms: float) -> None:
-        """Take a frame, or the connection's end."""
         if payload is None:
             self._end()
         elif not self.client_loop.is_frozen:
             self.hear(payload, at_ms)
 
     def hear(self, payload: bytes, at_ms: float) -> None:
-        """Take one frame."""
         tally = self.tally
         tally.frames += 1
         tally.bytes += len(payload)

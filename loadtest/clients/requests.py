@@ -55,7 +55,6 @@ class _HttpClient(LoadClient, asyncio.Protocol):
             self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to read answers."""
         self.transport = cast("asyncio.Transport", transport)
         self.parser = HttpResponseParser(self)
 
@@ -84,7 +83,6 @@ class EventClient(_HttpClient):
         self.client_loop.put(self.heard, None)
 
     def on_headers_complete(self) -> None:
-        """End what is no stream."""
         status = self.parser.get_status_code()
         if status != 200:
             # What 1013 is to a WebSocket.
@@ -92,7 +90,6 @@ class EventClient(_HttpClient):
             self.cut()
 
     def on_body(self, body: bytes) -> None:
-        """Queue the events that are whole."""
         *events, self._rest = (self._rest + body).split(b"\n\n")
         for event in events:
             _, mark, data = event.partition(b"data: ")
@@ -100,7 +97,6 @@ class EventClient(_HttpClient):
                 self.client_loop.put(self.heard, data)
 
     def on_message_complete(self) -> None:
-        """A stream that has ended is none."""
         self.cut()
 
 
@@ -123,12 +119,10 @@ class PollingClient(_HttpClient):
             self._path += f"?isins={','.join(member.keys)}"
 
     def begin(self) -> None:
-        """Begin to ask; called once."""
         self._due_s = time.monotonic()
         self._poll()
 
     def refused(self) -> None:
-        """Ask again when it is due."""
         self._is_asking = False
         if not self.is_over and not self.client_loop.is_frozen:
             self.tally.refused += 1
@@ -137,7 +131,6 @@ class PollingClient(_HttpClient):
         """A line on which nothing was asked for is not silent."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask what the connection was opened for."""
         super().connection_made(transport)
         self._is_fresh = True
         self.came(time.time() * 1e3)
@@ -157,12 +150,10 @@ class PollingClient(_HttpClient):
             self.refused()
 
     def data_received(self, data: bytes) -> None:
-        """Count what came."""
         self.tally.bytes += len(data)
         super().data_received(data)
 
     def on_message_begin(self) -> None:
-        """Forget the answer before."""
         self._new_tag = self._body = b""
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -171,11 +162,9 @@ class PollingClient(_HttpClient):
             self._new_tag = value
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of an answer."""
         self._body += body
 
     def on_message_complete(self) -> None:
-        """Queue an answer: stamped now, checked later."""
         self._is_asking = self._is_fresh = False
         status = self.parser.get_status_code()
         if status == 200:
@@ -185,7 +174,6 @@ class PollingClient(_HttpClient):
             self._start()
 
     def hear(self, payload: bytes, at_ms: float) -> None:
-        """Check one answer."""
         status, body = payload[:3], payload[3:]
         tally, checker = self.tally, self.checker
         tally.frames += 1

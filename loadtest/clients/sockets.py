@@ -1,6 +1,8 @@
 """Clients that speak ``tick.v1`` over a WebSocket: prompt, slow, stalled, cut."""
 
+import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -18,7 +20,8 @@ from loadtest.client_mix import Member
 from loadtest.clients.client_loop import ClientLoop
 from loadtest.clients.load_client import LoadClient
 from loadtest.clients.targets import Target, create_socket
-from loadtest.judge.rows import Frame
+from loadtest.judge.rows import ExactNumber, Frame, Item, to_item
+from tickthrottle_client.row_positions import EVERY, RowPositions
 
 HANDSHAKE_S = 30.0
 
@@ -45,14 +48,12 @@ class SocketClient(LoadClient, WSListener):
             self.transport.disconnect(graceful=False)
 
     def leave(self) -> None:
-        """Close with 1000."""
         self.is_over = True
         if self.transport is not None:
             self.transport.send_close(WSCloseCode.OK)
             self.transport.disconnect()
 
     def on_ws_connected(self, transport: WSTransport) -> None:
-        """Show the token and subscribe."""
         self.transport = transport
         since = self.came(time.time() * 1e3)
         if self.is_over:
@@ -106,6 +107,25 @@ class SocketClient(LoadClient, WSListener):
             self.refused()
 
 
+class CompactClient(SocketClient):
+    """Has rows come by position, of all fields, as our own clients do."""
+
+    def __init__(self, member: Member, target: Target, client_loop: ClientLoop) -> None:
+        super().__init__(member, target, client_loop)
+        self._positions = RowPositions()
+
+    def asks(self) -> dict[str, Any]:
+        """Ask for rows by position; what was said of them before is void."""
+        self._positions = RowPositions()
+        return {"fields": [EVERY]}
+
+    def read(self, payload: bytes) -> tuple[Frame, Sequence[Item]]:
+        """Return a frame and the items that its rows stand for."""
+        frame = json.loads(payload, parse_float=ExactNumber)
+        self._positions.take(frame)
+        return frame, [to_item(item) for item in frame.get("data", ())]
+
+
 class SlowClient(SocketClient):
     """Pauses for ``every_s``, reads until it has caught up, pauses again.
 
@@ -120,7 +140,6 @@ class SlowClient(SocketClient):
         self.is_paused = False
 
     def joined(self) -> None:
-        """Stop reading."""
         self.pause()
 
     def after(self, frame: Frame, at_ms: float) -> None:
@@ -157,7 +176,6 @@ class SlowClient(SocketClient):
             transport.underlying_transport.resume_reading()
 
     def on_ws_connected(self, transport: WSTransport) -> None:
-        """Read from the start."""
         self.is_paused = False
         super().on_ws_connected(transport)
 
@@ -171,7 +189,6 @@ class ReconnectingClient(SocketClient):
     """Cut at random, about every ``every_s``; comes back and resumes."""
 
     def joined(self) -> None:
-        """Choose when to be cut."""
         transport = self.transport
         after_s = self.client_loop.chance.expovariate(1 / self.member.every_s)
 

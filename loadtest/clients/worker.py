@@ -12,10 +12,14 @@ import uvloop
 
 from loadtest.client_mix import Kind, Member
 from loadtest.clients.client_loop import ClientLoop
-from loadtest.clients.compact import CompactClient
 from loadtest.clients.load_client import LoadClient
 from loadtest.clients.requests import EventClient, PollingClient
-from loadtest.clients.sockets import ReconnectingClient, SlowClient, SocketClient
+from loadtest.clients.sockets import (
+    CompactClient,
+    ReconnectingClient,
+    SlowClient,
+    SocketClient,
+)
 from loadtest.clients.targets import Target
 from loadtest.judge.judging import FAULTS_KEPT, Hole, Judgement, Seen, Span, judge_all
 from loadtest.judge.reference import Reference
@@ -48,7 +52,6 @@ class Worker:
         self._look()
 
     async def join(self, members: Sequence[Member], delays_s: Sequence[float]) -> None:
-        """Have members connect, each after its delay."""
         for member, delay_s in zip(members, delays_s, strict=True):
             target = self._targets[member.number % len(self._targets)]
             client = CLASSES[member.kind](member, target, self._client_loop)
@@ -97,7 +100,6 @@ class Worker:
         holes: Sequence[Hole],
         samples: int,
     ) -> Judgement:
-        """Judge every client."""
         seen = [
             Seen(c.kind, f"{c.kind} client {c.member.number}", c.checker)
             for c in self._clients
@@ -117,7 +119,6 @@ class Worker:
         return judgement
 
     async def leave(self) -> None:
-        """Say goodbye and forget all members."""
         for client in self._clients:
             client.leave()
         deadline_s = time.monotonic() + GOODBYE_S
@@ -138,7 +139,6 @@ class Worker:
 
 
 def run_worker(pipe: Connection, targets: Sequence[Target], seed: int) -> None:
-    """Obey until the pipe is closed."""
     # Ctrl-C goes to everybody; when clients end is the load test's decision.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -15,7 +15,6 @@ class Fed:
 
     @property
     def append_rate(self) -> float:
-        """Trades that were acknowledged, a second."""
         return self.acknowledged / self.seconds if self.seconds else 0.0
 
 

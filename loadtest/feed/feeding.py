@@ -5,7 +5,6 @@ as fast as it can, drops nothing, and tells how far it was behind.
 """
 
 import gc
-import multiprocessing
 import signal
 import threading
 import time
@@ -30,6 +29,7 @@ from loadtest.feed.fed import Fed, add_up
 from loadtest.feed.feed_plan import FeedPlan
 from loadtest.figures.percentiles import summarize
 from loadtest.results import Feeding
+from loadtest.system.spawned import spawned
 
 # Twice as often as it is looked at, so that there is always a new one.
 _TICK_S = 0.5
@@ -48,26 +48,15 @@ def feeding(plan: FeedPlan, settings: IngestSettings) -> Iterator["Feed"]:
     Its log is open, its market made, its tapes are read as far as needed. Raises
     FeedFailed.
     """
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(
-        target=_run_process, args=(plan, settings, theirs), name="load-feed"
-    )
-    process.start()
-    # With the other end open here too, the death of the process would go unseen.
-    theirs.close()
-    try:
-        feed = Feed(process, ours)
-        feed.wait_ready()
-        yield feed
-    finally:
-        # Closing the pipe tells the process to stop.
-        ours.close()
-        process.join(_ENDS_WITHIN_S)
-        if process.is_alive():
-            process.kill()
-            process.join()
-        process.close()
+    with spawned(_run_process, plan, settings) as (pipe, process):
+        try:
+            feed = Feed(process, pipe)
+            feed.wait_ready()
+            yield feed
+        finally:
+            # Closing the pipe tells the process to stop.
+            pipe.close()
+            process.join(_ENDS_WITHIN_S)
 
 
 class Feed:
@@ -137,7 +126,7 @@ class Feed:
             self._account = message
 
 
-def _run_process(plan: FeedPlan, settings: IngestSettings, pipe: Connection) -> None:
+def _run_process(pipe: Connection, plan: FeedPlan, settings: IngestSettings) -> None:
     """Run the feed's process: say what there is to say over the pipe, nothing else."""
     # Ctrl-C goes to everybody; when this feed ends is the load test's decision.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -222,7 +211,6 @@ class _Teller:
         self._worst_ms = 0.0
 
     def account(self, words: str, report: FeedReport) -> Feeding:
-        """Return the final account."""
         return Feeding(
             words=words,
             acknowledged=report.acknowledged,

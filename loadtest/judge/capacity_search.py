@@ -40,7 +40,6 @@ def next_load(
 
 
 def last_good(steps: Sequence[Step]) -> float | None:
-    """Return the greatest load that held."""
     return max((step.load for step in steps if step.is_good), default=None)
 
 
@@ -54,7 +53,6 @@ def first_bad(steps: Sequence[Step]) -> float | None:
 
 
 def conclude(raised: Literal["rate", "clients"], steps: Sequence[Step]) -> Capacity:
-    """Return what the search has found."""
     return Capacity(raised, tuple(steps), last_good(steps), first_bad(steps))
 
 

@@ -95,7 +95,6 @@ class Checker:
         return self._since
 
     def fault(self, text: str) -> None:
-        """Note a broken promise."""
         self.fault_count += 1
         if len(self.faults) < FAULTS_KEPT:
             self.faults.append(text)

@@ -87,7 +87,6 @@ class Follower:
 
     @property
     def faults(self) -> list[str]:
-        """Broken promises of the stream, in words."""
         away = [] if self._away is None else [f"redis_url: {self._away}"]
         return [*self.run.faults, *away]
 
@@ -106,7 +105,6 @@ class Follower:
             )
 
     def follow(self) -> None:
-        """Follow until told to stop."""
         while not self._stop.is_set():
             try:
                 self._read()

@@ -49,7 +49,6 @@ class KindJudgement:
     staleness_ms: "dict[int, array[float]]" = field(default_factory=dict)
 
     def add(self, other: "KindJudgement") -> None:
-        """Take in further clients."""
         self.clients += other.clients
         self.unseen += other.unseen
         self.tally.add(other.tally)
@@ -75,16 +74,13 @@ class Judgement:
     merged_at: Counter[int] = field(default_factory=Counter)
 
     def kind(self, kind: Kind) -> KindJudgement:
-        """Return what was found of a kind."""
         return self.kinds.setdefault(kind, KindJudgement())
 
     def fault(self, kind: Kind, text: str) -> None:
-        """Note a broken promise."""
         self.kind(kind).tally.faults += 1
         self.keep([text], 1)
 
     def add(self, other: "Judgement") -> None:
-        """Take in further clients."""
         for kind, found in other.kinds.items():
             self.kind(kind).add(found)
         self.merged_at.update(other.merged_at)
@@ -105,7 +101,6 @@ class Span:
     ended_ms: float
 
     def has(self, moment_ms: float) -> bool:
-        """Say whether a moment is measured."""
         return self.from_ms <= moment_ms <= self.to_ms
 
 

@@ -27,11 +27,9 @@ class HeldWindow(NamedTuple):
 
     @property
     def lag_ms(self) -> float:
-        """From its end until it was published."""
         return self.published_ms - self.end_ms
 
     def rows(self) -> tuple[Row, ...]:
-        """Decode its rows."""
         return WindowSnapshot.decode(self.message).rows
 
 
@@ -58,7 +56,6 @@ class PublishedRun:
         return self.windows[-1].end_ms if self.windows else None
 
     def add(self, message: bytes) -> None:
-        """Take in the next message."""
         head = message.partition(b"\n")[0]
         try:
             header = orjson.loads(head)

@@ -9,7 +9,6 @@ from loadtest.results import ClientTally
 
 
 def total(tallies: Iterable[ClientTally]) -> ClientTally:
-    """Return all of them added up."""
     everything = ClientTally()
     for tally in tallies:
         everything.add(tally)
@@ -29,7 +28,6 @@ class CrowdTick:
     lags_ms: "array[float]" = field(default_factory=lambda: array("f"))
 
     def add(self, other: "CrowdTick") -> None:
-        """Take in those of another process."""
         self.connected += other.connected
         self.seen.add(other.seen)
         self.lags_ms.extend(other.lags_ms)

@@ -91,5 +91,4 @@ class RunDisplay(AbstractContextManager["RunDisplay"]):
             self.say(line)
 
     def say(self, text: str) -> None:
-        """Print one sentence that stays."""
         self._console.print(Text(text), soft_wrap=True)

@@ -38,7 +38,6 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def render(result: Result) -> str:
-    """Return the page."""
     console = Console(width=110, record=True, file=StringIO(), legacy_windows=False)
     console.print(summary(result))
     return PAGE.substitute(

@@ -20,7 +20,6 @@ class Moment:
 
     @property
     def clients(self) -> int:
-        """How many were connected at its end."""
         return self.tick.connected.total()
 
 

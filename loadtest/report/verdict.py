@@ -13,7 +13,6 @@ LOADS = {"rate": "trades a second", "clients": "clients"}
 
 
 def headline(result: Result) -> str:
-    """Return whether the run held."""
     if result.capacity is not None and result.is_passed:
         return _limit(result.capacity)
     checks = result.outcome.checks

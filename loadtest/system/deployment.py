@@ -76,12 +76,10 @@ class Deployment:
 
     @property
     def redis_url(self) -> str:
-        """Address of the server it publishes to."""
         return self.ingest.redis_url
 
     @property
     def namespace(self) -> str:
-        """Prefix of its keys."""
         return self.ingest.namespace
 
 

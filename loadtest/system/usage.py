@@ -67,7 +67,6 @@ class Usage:
         self._stop.set()
 
     def sample(self, now_ms: float, clock_s: float) -> None:
-        """Take one sample."""
         is_due = clock_s >= self._find_again_s
         if is_due:
             self._find_again_s = clock_s + MEMORY_EVERY_S

@@ -23,7 +23,6 @@ Key = tuple[str, int, int]
 
 
 def minute_ends(minute: int) -> int:
-    """Return the end of a minute."""
     return FIRST_MS + (minute + 1) * MINUTE_MS
 
 
@@ -48,7 +47,6 @@ def take_back(writer: BarWriter, minute: int) -> None:
 
 
 def newest_number(client: redis.Redis) -> int:
-    """Return the number of the bar log's newest entry."""
     meta = AnalyticsKeys("tt").lease_keys.meta
     return int(client.hget(meta, "logged:bars") or 0)
 

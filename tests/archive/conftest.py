@@ -12,7 +12,6 @@ from tests.gateway.publisher import Publisher
 
 @pytest.fixture(scope="session")
 def running_postgres() -> Iterator[PostgresServer]:
-    """A running server, one for all tests."""
     programs = find_programs()
     if programs is None:
         skip_or_fail("PostgreSQL is not installed (on Debian: postgresql)")
@@ -27,7 +26,6 @@ def running_postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def server(running_postgres: PostgresServer) -> PostgresServer:
-    """A database without tables of an archive."""
     for name in ("archive", "windows", "rows", "bar_batches", "bars", "statuses"):
         running_postgres.ask(f"DROP TABLE IF EXISTS tickthrottle_{name}")
     return running_postgres
@@ -35,5 +33,4 @@ def server(running_postgres: PostgresServer) -> PostgresServer:
 
 @pytest.fixture
 def publisher(client: redis.Redis) -> Publisher:
-    """A stream of windows."""
     return Publisher(client)

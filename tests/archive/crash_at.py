@@ -15,7 +15,6 @@ from archive.settings import ArchiveSettings
 
 
 def main() -> None:
-    """Run until told to end, or until the step."""
     step, times, settings = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
     number = int(sys.argv[4]) if len(sys.argv) > 4 else signal.SIGKILL
     left = times

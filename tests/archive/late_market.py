@@ -56,7 +56,6 @@ def newest_of(trades: Sequence[Trade]) -> Trade:
 def publish_trades(
     trades: Sequence[Trade], client: redis.Redis, redis_url: str
 ) -> list[WindowSnapshot]:
-    """Have a throttle publish trades; return its windows."""
     with ThrottleDriver(redis_url=redis_url, partitions=2) as driver:
         for place, trade in enumerate(trades):
             partition = partition_of(trade.isin, 2)
@@ -78,6 +77,5 @@ def row_of(trades: Sequence[Trade]) -> Row:
 
 
 def sums_of(trades: Sequence[Trade]) -> RowSums:
-    """Return what a row says of them."""
     every = (RowSums(1, Amounts.of_trade(t.price, t.size, t.updates)) for t in trades)
     return reduce(RowSums.fold, every)

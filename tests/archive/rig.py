@@ -28,7 +28,6 @@ OFTEN_S = 0.1
 
 
 def settings_of(redis_url: str, folder: Path, **changes: Any) -> ArchiveSettings:
-    """Return the settings of an archive in a folder."""
     values = {"archive_dir": folder, "redis_url": redis_url}
     return ArchiveSettings(**(values | changes))
 
@@ -66,7 +65,6 @@ def publish(publisher: Publisher, windows: int, rows: int = 3) -> None:
 
 
 def state_of(client: redis.Redis, name: str = "parquet") -> ArchiveState | None:
-    """Return what an archive says of itself."""
     return decode_archives(client.hgetall(OtherKeys("tt").archives)).get(name)
 
 
@@ -209,5 +207,4 @@ def be_frozen(
 
 
 def is_asleep(pid: int) -> bool:
-    """Tell whether a process was stopped by a signal."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"

@@ -30,7 +30,6 @@ DAY_MS = 86_400_000
 
 
 def windows(*offsets: int, day: int = 0, rows: int = 3) -> dict[Place, WindowRows]:
-    """Return windows of so many rows."""
     return {("k3x9", o): WindowRows(day * DAY_MS + o * 2_000, rows) for o in offsets}
 
 
@@ -139,7 +138,6 @@ def test_a_trade_that_is_taken_back_restates_a_row(
 
 
 def test_a_run_of_windows_may_go_over_days() -> None:
-    """Each day is looked at once."""
     runs = [
         Segment(0, 1, 9, "k3x9", 1, 2 * DAY_MS + 1),
         Segment(1, 1, 9, "next", DAY_MS, DAY_MS),
@@ -177,17 +175,14 @@ DAY = day_of(FIRST_MS + MINUTE_MS)
 
 
 def batch(number: int, *bars: Bar, epoch: str = "b7x1") -> LoggedBatch:
-    """Return an entry of the log."""
     return LoggedBatch(epoch, number, bars)
 
 
 def covering(*numbers: int) -> Coverage:
-    """Return what an archive covers that has these entries."""
     return Coverage(Segment(n, n, n, "b7x1", 1, 1) for n in numbers)
 
 
 def key(minute: int, width_ms: int = MINUTE_MS) -> tuple[str, int, int]:
-    """Return the key of a bar."""
     return SAMSUNG, FIRST_MS + minute * MINUTE_MS, width_ms
 
 

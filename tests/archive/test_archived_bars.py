@@ -102,18 +102,6 @@ def test_every_closed_bar_is_stored_and_the_newest_amendment_counts(
     assert not BarReader(tmp_path).newest(SAMSUNG, 1_000, *EVERY, 9)
 
 
-def test_nothing_is_written_where_no_analytics_job_runs(
-    client: redis.Redis, redis_url: str, tmp_path: Path
-) -> None:
-    """And nobody complains."""
-    publish(Publisher(client), 2)
-    with archiving(settings_of(redis_url, tmp_path)) as ends:
-        state = wait_until_stored(client, 2)
-        assert (state.bars, state.bar_gaps, state.problem, ends) == (0, 0, None, [])
-    assert not (tmp_path / "bars").exists()
-    assert BarReader(tmp_path).segments() == []
-
-
 def test_a_restart_goes_on_and_a_merge_keeps_the_newest(
     client: redis.Redis, writer: BarWriter, redis_url: str, tmp_path: Path
 ) -> None:
@@ -176,59 +164,6 @@ def test_a_trimmed_log_leaves_a_gap_with_a_name(
     assert "3 batches of bars of epoch b7x1" in gap.text
 
 
-def test_an_emptied_server_begins_anew(
-    client: redis.Redis, writer: BarWriter, redis_url: str, tmp_path: Path
-) -> None:
-    """Numbers begin at 1 again under another epoch; no bar is worse for it."""
-    settings = settings_of(redis_url, tmp_path)
-    close_minutes(writer, 0, 2)
-    amend(writer, 0)
-    with archiving(settings):
-        wait_until_bars_stored(client, 3)
-        client.delete(BAR_LOG, *client.keys("tt:analytics*"), *client.keys("tt:bars*"))
-        anew = BarWriter(client, epoch="anew", term=2)
-        close_minutes(anew, 0)
-        eventually(lambda: state_of(client).bar_epoch == "anew", 20)
-    found = BarReader(tmp_path).newest(SAMSUNG, MINUTE_MS, *EVERY, 9)
-    assert [bar.trades for bar in found] == [5, 4]
-    [gap] = find_gaps(BarReader(tmp_path).segments(), "bars")
-    assert (gap.kind, gap.windows) == ("epoch", None)
-
-
-# What files go through at each step is tried with windows (test_archiver.py).
-STEPS = ("read", "visible", "stored")
-MERGING = ("merged", "switched")
-KILLED = ("visible", "switched")
-
-
-@pytest.mark.parametrize("step", [*STEPS, *MERGING])
-def test_a_crash_at_any_step_leaves_every_bar(
-    step: str, client: redis.Redis, writer: BarWriter, redis_url: str, tmp_path: Path
-) -> None:
-    """Each entry of the log is stored by one segment, no more."""
-    settings = settings_of(redis_url, tmp_path)
-    if step in MERGING:
-        # Three segments of one size; the fourth starts the merge.
-        for n in range(3):
-            close_minutes(writer, n)
-            with archiving(settings):
-                wait_until_bars_stored(client, newest_number(client))
-    close_minutes(writer, 5)
-    crash(settings, step, is_killed=step in KILLED)
-    client.delete(LEASE.format("parquet"))
-    amend(writer, 5)
-    with archiving(settings):
-        wait_until_bars_stored(client, newest_number(client))
-    check_whole(client, settings)
-    numbers = [
-        number
-        for segment in BarReader(tmp_path).segments()
-        for number in range(segment.first, segment.last + 1)
-    ]
-    assert sorted(numbers) == list(range(1, newest_number(client) + 1))
-    assert not list((tmp_path / "bars").glob(".parts*"))
-
-
 @pytest.mark.parametrize("step", ["copied", "put", "committed"])
 def test_a_database_has_every_bar_once_whatever_is_killed(
     step: str,
@@ -282,7 +217,6 @@ def test_a_database_has_every_bar_once_whatever_is_killed(
 def test_what_no_analytics_job_wrote_is_one_sentence(
     client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
-    """It says which entry."""
     entry = {"epoch": "b7x1", "number": 1, "published": 5}
     line = f"{SAMSUNG} 0 60000 1 1 1 1 1 1 1 0 0"
     late = f"{SAMSUNG} 86400000 86460000 1 1 1 1 1 1 1 1 0"

@@ -40,7 +40,6 @@ class Exchange:
         self.number = 0
 
     def add(self, count: int = 1, isin: str = SAMSUNG, **more: Any) -> int:
-        """Add so many; return the number of the last."""
         for _ in range(count):
             self.taken_us += 1_000_000
             word = more.get("status", ("trading", "halted")[self.number % 2])
@@ -52,7 +51,6 @@ class Exchange:
 
 @pytest.fixture
 def exchange(client: redis.Redis) -> Exchange:
-    """An exchange whose statuses are added."""
     return Exchange(client)
 
 
@@ -123,27 +121,9 @@ def test_a_status_is_stored_with_all_that_was_said(
     assert (unknown["status"], json.loads(unknown["json"])) == ("quote_only", newer)
 
 
-def test_a_restart_goes_on_and_files_stay_few(
-    client: redis.Redis, exchange: Exchange, redis_url: str, tmp_path: Path
-) -> None:
-    """Each once, also those of a past day, which are merged into one segment."""
-    settings = settings_of(redis_url, tmp_path)
-    for n in range(9):
-        exchange.add(2)
-        with archiving(settings):
-            wait_until_stored(client, exchange.number)
-        exchange.taken_us += DAY_US * (n == 7)
-    assert numbers(settings) == [line["number"] for line in stored(tmp_path)]
-    assert numbers(settings) == list(range(1, 19))
-    with archiving(settings):
-        eventually(lambda: len(open_counts(settings).segments("statuses")) == 2, 20)
-    assert numbers(settings) == list(range(1, 19))
-
-
 def test_statuses_that_redis_lost_are_counted_and_named(
     client: redis.Redis, exchange: Exchange, redis_url: str, tmp_path: Path
 ) -> None:
-    """By their numbers, which have no hole."""
     settings = settings_of(redis_url, tmp_path)
     exchange.add(2)
     with archiving(settings):
@@ -159,62 +139,6 @@ def test_statuses_that_redis_lost_are_counted_and_named(
     assert "3 statuses of epoch" in gap.text
     assert "status log had lost them" in gap.text
     assert state.last_gap == gap.text
-
-
-def test_old_days_are_removed_and_the_newest_stays(
-    client: redis.Redis, exchange: Exchange, redis_url: str, tmp_path: Path
-) -> None:
-    """What is stored is where the archive goes on."""
-    settings = settings_of(redis_url, tmp_path, archive_days=1)
-    exchange.add(2)
-    exchange.taken_us += 2 * DAY_US
-    exchange.add(2)
-    with archiving(settings):
-        eventually(lambda: wait_until_stored(client, 4) and numbers(settings) == [3, 4])
-    [gap] = open_counts(settings).gaps("statuses")
-    assert (gap.kind, gap.windows) == ("before", 2)
-    exchange.add(1)
-    with archiving(settings):
-        wait_until_stored(client, 5)
-    assert numbers(settings) == [3, 4, 5]
-
-
-def test_a_damaged_file_is_set_aside_and_stored_again(
-    client: redis.Redis, exchange: Exchange, redis_url: str, tmp_path: Path
-) -> None:
-    """As far as the log still has it."""
-    settings = settings_of(redis_url, tmp_path)
-    exchange.add(3)
-    with archiving(settings):
-        wait_until_stored(client, 3)
-    [file] = tmp_path.glob("statuses/day=*/*/statuses.parquet")
-    file.write_bytes(file.read_bytes()[:-9])
-    assert open_counts(settings).damage()
-    with archiving(settings):
-        eventually(lambda: state_of(client).damaged_segments == 1, 20)
-        eventually(lambda: numbers(settings) == [1, 2, 3], 20)
-
-
-@pytest.mark.parametrize("step", ["visible", "stored", "switched"])
-def test_a_crash_at_any_step_leaves_every_status(
-    step: str, client: redis.Redis, exchange: Exchange, redis_url: str, tmp_path: Path
-) -> None:
-    """Each is stored by one segment, no more."""
-    settings = settings_of(redis_url, tmp_path)
-    if step == "switched":
-        # Three segments of one size; the fourth starts the merge.
-        for _ in range(3):
-            exchange.add()
-            with archiving(settings):
-                wait_until_stored(client, exchange.number)
-    exchange.add()
-    crash(settings, step, is_killed=True)
-    client.delete(LEASE.format("parquet"))
-    exchange.add()
-    with archiving(settings):
-        wait_until_stored(client, exchange.number)
-    assert numbers(settings) == list(range(1, exchange.number + 1))
-    assert [line["number"] for line in stored(tmp_path)] == numbers(settings)
 
 
 @pytest.mark.parametrize("step", ["copied", "put", "committed"])

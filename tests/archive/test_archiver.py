@@ -40,7 +40,6 @@ pytestmark = pytest.mark.redis
 
 
 def segments_of(folder: Path) -> list[Segment]:
-    """Return the segments that are there."""
     return [segment for segment, _ in all_segments(folder)]
 
 
@@ -142,7 +141,6 @@ def test_a_row_has_the_master_row_of_its_moment(
 def test_a_version_in_the_header_is_the_one_that_counts(
     client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
-    """Whenever the window was published."""
     client.hset(Keys("tt").meta, "window_ms", 1_000)
     versions = []
     for name in ("Before", "After"):
@@ -162,23 +160,9 @@ def test_a_version_in_the_header_is_the_one_that_counts(
     assert [line["name"] for line in stored_rows(tmp_path)] == ["After", "Before"]
 
 
-def test_a_restart_goes_on_from_what_is_there(
-    client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
-) -> None:
-    """Nothing is noted down anywhere else."""
-    settings = settings_of(redis_url, tmp_path)
-    for _ in range(3):
-        publish(publisher, 4)
-        with archiving(settings):
-            wait_until_stored(client, publisher.offset)
-        client.delete("tt:archives")
-    check_whole(client, tmp_path)
-
-
 def test_segments_are_merged_and_stay_exact(
     client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
-    """Whoever looks meanwhile finds each row once."""
     with archiving(settings_of(redis_url, tmp_path)):
         for _ in range(9):
             publish(publisher, 3)
@@ -298,25 +282,6 @@ def test_a_crash_at_any_step_leaves_no_half_file_and_no_double_row(
     assert not list(tmp_path.glob(".parts*"))
 
 
-def test_kills_at_random_moments_leave_every_window_once(
-    client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
-) -> None:
-    """While windows are published all the time."""
-    settings = settings_of(redis_url, tmp_path)
-    for steps in (3, 7, 11):
-        publish(publisher, 5)
-        with archive_process(settings, "told", steps) as process:
-            while process.poll() is None:
-                publish(publisher, 1)
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(0.05)
-        client.delete(LEASE)
-        assert set(stored_keys(tmp_path).values()) <= {1}
-    with archiving(settings):
-        wait_until_stored(client, publisher.offset)
-    check_whole(client, tmp_path)
-
-
 def test_of_two_archives_one_waits(
     client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
@@ -373,7 +338,6 @@ def test_a_frozen_archive_holds_up_nobody_and_changes_nothing_later(
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of one megabyte."""
     folder = tmp_path / "tiny"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tiny", str(folder)]
@@ -384,7 +348,6 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(file: Path) -> None:
-    """Write until there is no room."""
     with suppress(OSError), file.open("wb", buffering=0) as filler:
         while filler.write(b"x" * 4_096):
             pass
@@ -410,20 +373,6 @@ def test_a_full_disk_is_waited_for(
     check_whole(client, folder)
 
 
-def test_a_half_written_segment_is_removed(
-    client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
-) -> None:
-    """What was being written is not there for anybody."""
-    publish(publisher, 2)
-    part = tmp_path / ".parts" / "1_k3x9_1-2_1-2"
-    part.mkdir(parents=True)
-    (part / "rows.parquet").write_bytes(b"PAR1 and no more")
-    with archiving(settings_of(redis_url, tmp_path)):
-        wait_until_stored(client, 2)
-    assert not part.exists()
-    check_whole(client, tmp_path)
-
-
 def test_the_oldest_go_when_there_are_too_many_bytes(
     client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
@@ -444,7 +393,6 @@ def test_the_oldest_go_when_there_are_too_many_bytes(
 def test_redis_may_go_away(
     client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
-    """A broken connection is no end."""
     with archiving(settings_of(redis_url, tmp_path)) as ends:
         publish(publisher, 2)
         wait_until_stored(client, 2)

@@ -9,10 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import redis
-from click.testing import Result
-from typer.testing import CliRunner
 
-from cli.command_line import app
 from ingest.redis_keys import Keys
 from ingest.statuses.status_log import StatusLog
 from ingest.statuses.trading_status import TradingStatus
@@ -24,6 +21,7 @@ from tests.archive.bar_rig import (
     wait_until_bars_stored,
 )
 from tests.archive.rig import archiving, publish, settings_of, wait_until_stored
+from tests.cli.running import run
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 from tests.redis_users import documented_users, url_of
@@ -35,13 +33,7 @@ pytestmark = pytest.mark.redis
 
 @pytest.fixture(autouse=True)
 def _server(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Point the commands to the test's server."""
     monkeypatch.setenv("REDIS_URL", redis_url)
-
-
-def run(*arguments: str) -> Result:
-    """Run a command."""
-    return CliRunner().invoke(app, arguments)
 
 
 def test_show_names_days_and_gaps(
@@ -80,7 +72,6 @@ def test_show_names_days_and_gaps(
 def test_an_archive_needs_no_more_rights_than_are_documented(
     client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
-    """The user of the document is enough."""
     publisher = Publisher(client)
     publisher.list_instruments()
     publish(publisher, 3)

@@ -17,7 +17,6 @@ def test_files_are_told_with_their_folder_and_how_they_merge() -> None:
 
 
 def test_a_database_is_told_without_its_password() -> None:
-    """Nothing is merged there."""
     url = "postgresql://me:secret@somewhere/db"
     parts = list(archive_parts(ArchiveSettings(postgres_url=url)))
     assert "secret" not in str(parts)

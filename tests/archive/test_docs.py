@@ -81,7 +81,6 @@ def archived(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Their archive, where the document has it."""
     with archiving(settings_of(redis_url, tmp_path / "archive")):
         wait_until_stored(client, 2)
         wait_until_bars_stored(client, 4)
@@ -111,7 +110,6 @@ def test_the_query_for_duckdb() -> None:
 
 @pytest.mark.usefixtures("archived")
 def test_the_query_for_pandas() -> None:
-    """With the one of bars."""
     told = run_with_frames(
         query("python") + "\nprint(sum(rows.price))\n",
         query("python", -1) + "\nprint(sum(bars.volume), sum(bars.trades))\n",

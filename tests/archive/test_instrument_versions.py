@@ -14,7 +14,6 @@ pytestmark = pytest.mark.redis
 
 @pytest.fixture
 def store(client: redis.Redis) -> RedisInstrumentStore:
-    """An empty table."""
     return RedisInstrumentStore(client, "tt")
 
 

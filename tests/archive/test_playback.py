@@ -45,7 +45,6 @@ def folder(client: redis.Redis, redis_url: str, tmp_path: Path) -> Path:
 def play_all(
     folder: Path, client: redis.Redis, namespace: str = "replay", speed: float = 50
 ) -> Played:
-    """Play the day."""
     reader, stop = ArchiveReader(folder), threading.Event()
     return play(reader, client, namespace, span_of(DAY), speed, None, stop)
 

@@ -11,8 +11,6 @@ import pytest
 import redis
 
 from archive.contract.logged import LoggedWindow, runs_of, segment_of
-from archive.contract.packed_window import pack_window, unpack_window
-from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.tables import build_tables
 from archive.postgres.postgres_sink import PostgresSink
@@ -120,20 +118,6 @@ def test_what_nobody_knows_is_null(archive: tuple[Sink, Ask]) -> None:
     ]
 
 
-def test_a_range_of_no_trades_is_null(archive: tuple[Sink, Ask]) -> None:
-    """Where no trade counts for it; such windows are packed as all others are."""
-    sink, ask = archive
-    rows = [row_of(make_trades([isin], 1)) for isin in ISINS[:2]]
-    sums = b"2,40,7980000,,", b"1,0,0,,"
-    said = [row._replace(sums=text) for row, text in zip(rows, sums, strict=True)]
-    window = make_snapshot(1, *said)
-    store(sink, [window])
-    packed = pack_window(window.encode())
-    assert not packed.startswith(b"=")
-    assert unpack_window(packed) == window.encode()
-    assert sorted(ask(AMOUNTS)) == [(1, 0, 0, None, None), (2, 40, 7980000, None, None)]
-
-
 def test_a_sum_of_any_size_is_stored(archive: tuple[Sink, Ask]) -> None:
     """With all digits in a database; where no decimal holds them, as text in files."""
     sink, ask = archive
@@ -150,12 +134,3 @@ def test_a_sum_of_any_size_is_stored(archive: tuple[Sink, Ask]) -> None:
         [digits] = ask("SELECT volume_text, value_text FROM {rows}")
         assert [*digits] == texts[:2]
     assert amounts[2:] == [Decimal("0.30"), Decimal("0.10")]
-
-
-def test_windows_come_back_with_their_sums(
-    tmp_path: Path, client: redis.Redis, redis_url: str
-) -> None:
-    """Byte for byte, late trades and all."""
-    windows = publish_trades(make_trades(ISINS, 500), client, redis_url)
-    store(ParquetSink(tmp_path, 2**40, 0), windows)
-    assert list(ArchiveReader(tmp_path).windows(0, 2**53)) == windows

@@ -35,12 +35,10 @@ def _process_left_as_it_was() -> Iterator[None]:
 
 
 def test_every_command_explains_itself_and_its_options() -> None:
-    """Each option has words of its own."""
     check(line for command in EXAMPLES for line in unexplained(command))
 
 
 def unexplained(command: str) -> Iterator[str]:
-    """Yield what the help of a command lacks."""
     result = runner.invoke(app, [*command.split(), "-h"])
     about, _, rest = result.stdout.partition("Options:")
     options, _, examples = rest.partition("Examples:")
@@ -55,7 +53,6 @@ def unexplained(command: str) -> Iterator[str]:
 
 
 def test_an_example_is_a_command_with_options_that_it_has() -> None:
-    """What can be copied is understood."""
     for example in [example for lines in EXAMPLES.values() for example in lines]:
         name, *arguments = shlex.split(example.partition("tickthrottle ")[2])
         part = get_command(app)
@@ -67,7 +64,6 @@ def test_an_example_is_a_command_with_options_that_it_has() -> None:
 
 
 def test_every_command_has_examples() -> None:
-    """None is left to be guessed."""
     assert set(_commands(get_command(app))) == EXAMPLES.keys()
 
 
@@ -80,13 +76,11 @@ def _commands(command: object, *names: str) -> Iterator[str]:
 
 
 def test_the_program_says_its_version() -> None:
-    """As installed."""
     result = runner.invoke(app, ["--version"])
     assert result.stdout == f"tickthrottle {version('tickthrottle')}\n"
 
 
 def test_a_shell_can_complete_commands_and_options() -> None:
-    """`tickthrottle --install-completion` has the shell ask so."""
     environment = {
         **os.environ,
         "_TICKTHROTTLE_COMPLETE": "complete_bash",
@@ -153,7 +147,6 @@ def test_a_bad_variable_is_named_like_a_bad_option(
 
 
 def test_a_gateway_that_cannot_start_ends_like_every_command(tmp_path: Path) -> None:
-    """One sentence, exit code 3."""
     variables = {"TICKTHROTTLE_TOKEN_KEY_FILE": str(tmp_path / "missing")}
     result = runner.invoke(app, ["gateway", "--port", "0"], env=variables)
     assert result.exit_code == 3
@@ -183,7 +176,6 @@ def test_the_state_does_not_say_whether_a_bar_is_closed() -> None:
 
 
 def test_the_state_of_an_unknown_product_is_refused_at_once() -> None:
-    """Before Spark is started for it."""
     result = runner.invoke(app, ["state", "--product", "candles"])
     assert result.exit_code == 2
     assert (

@@ -1,31 +1,24 @@
 """``tickthrottle key``: the keys of symbols, and a list of them that can be loaded."""
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.command_line import app
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.instrument_list import parse_list
+from tests.cli.running import printed
 from tickthrottle_client.key_v1 import key_of
 
 
-def run(*arguments: str, text: str | None = None, code: int = 0) -> str:
-    """Run the command; return what it prints, or its sentence if it fails."""
-    result = CliRunner().invoke(app, ["key", *arguments], input=text)
-    assert result.exit_code == code, result.output
-    return result.stderr if code else result.stdout
-
-
 def test_keys_are_printed_one_a_line() -> None:
-    """As the page says."""
-    printed = run("BTC", "WTI-F27", "--venue", "XMKT")
-    assert printed == "QX1BTC000005\nQXCWTIF27006\n"
-    assert run("BTC", "--venue", "XMKT=QM") == f"{key_of('QM', 'BTC')}\n"
+    told = printed("key", "BTC", "WTI-F27", "--venue", "XMKT")
+    assert told == "QX1BTC000005\nQXCWTIF27006\n"
+    assert printed("key", "BTC", "--venue", "XMKT=QM") == f"{key_of('QM', 'BTC')}\n"
 
 
 def test_a_list_can_be_read() -> None:
-    printed = run("-", "--venue", "XMKT", "--list", text="BTC\n\nBTC-USDT-SWAP\n")
-    assert parse_list(printed.splitlines(keepends=True)).instruments == [
+    told = printed(
+        "key", "-", "--venue", "XMKT", "--list", text="BTC\n\nBTC-USDT-SWAP\n"
+    )
+    assert parse_list(told.splitlines(keepends=True)).instruments == [
         InstrumentEntry(key_of("QX", "BTC"), "BTC", "BTC", "XMKT"),
         InstrumentEntry(key_of("QX", "BTC-USDT-SWAP"), None, "BTC-USDT-SWAP", "XMKT"),
     ]
@@ -39,6 +32,6 @@ def test_a_list_can_be_read() -> None:
     ],
 )
 def test_what_has_no_key_is_one_sentence(arguments: list[str], words: str) -> None:
-    said = run(*arguments, code=2)
+    said = printed("key", *arguments, code=2)
     assert words in said
     assert said.count("\n") == 1

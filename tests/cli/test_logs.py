@@ -15,7 +15,6 @@ from ingest.settings import ProcessSettings
 
 @pytest.fixture(autouse=True)
 def _logging_left_as_it_was() -> Iterator[None]:
-    """Undo what it does to the process."""
     handlers = logging.root.handlers[:]
     level = logging.root.level
     yield
@@ -62,7 +61,6 @@ def test_a_line_is_text_for_people_who_ask_for_it(
 def test_lines_below_the_level_are_left_out(
     capsys: pytest.CaptureFixture[str], level: str, lines: int
 ) -> None:
-    """Of any process."""
     assert len(logged(capsys, log_level=level)) == lines
 
 

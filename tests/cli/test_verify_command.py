@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 import redis
-from click.testing import Result
-from typer.testing import CliRunner
 
 from archive.parquet.segment_folder import all_segments
-from cli.command_line import app
 from tests.archive.rig import archiving, settings_of, wait_until_stored
+from tests.cli.running import run
 from tests.gateway.servers import running_gateway
 from throttle.testing.driver import START_MS, ThrottleDriver
 
@@ -34,14 +32,8 @@ def driver(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Throttle
         yield started
 
 
-def run(*arguments: str) -> Result:
-    """Run the command."""
-    return CliRunner().invoke(app, ["verify", *arguments])
-
-
 def report(*arguments: str) -> dict[str, Any]:
-    """Return what the command says in JSON."""
-    result = run(*arguments, "--json")
+    result = run("verify", *arguments, "--json")
     assert result.stdout, result.stderr
     told: dict[str, Any] = json.loads(result.stdout)
     return told
@@ -60,7 +52,7 @@ def alter(client: redis.Redis, offset: int, old: bytes, new: bytes) -> None:
 
 def test_a_stream_that_holds_says_what_was_traded(driver: ThrottleDriver) -> None:
     """Windows, sums, batches whose books agree, and the hash to keep."""
-    result = run()
+    result = run("verify")
     assert result.exit_code == 0
     first, books, verdict = result.stdout.splitlines()
     assert first == "6 windows, 8 trades, volume 8, value 34"
@@ -70,11 +62,10 @@ def test_a_stream_that_holds_says_what_was_traded(driver: ThrottleDriver) -> Non
 
 
 def test_a_range_is_checked_by_itself(driver: ThrottleDriver) -> None:
-    """By the ends of windows."""
     told = report("--from", str(START_MS + 2 * W), "--to", str(START_MS + 4 * W))
     assert (told["windows"], told["holds"]) == (3, True)
     assert (told["first"]["offset"], told["last"]["offset"]) == (2, 4)
-    assert run("--to", str(START_MS)).exit_code == 3
+    assert run("verify", "--to", str(START_MS)).exit_code == 3
 
 
 def test_a_window_that_was_altered_is_named(
@@ -82,7 +73,7 @@ def test_a_window_that_was_altered_is_named(
 ) -> None:
     """With its end and what is wrong; the exit code is 1."""
     alter(client, 4, b'"price":4.50', b'"price":4.51')
-    result = run()
+    result = run("verify")
     assert result.exit_code == 1
     _, _, first, *_, verdict = result.stdout.splitlines()
     assert first.startswith("altered: offset 4 of epoch ")
@@ -112,17 +103,16 @@ def test_an_archive_is_checked_file_by_file(
         flipped = bytearray(whole)
         flipped[len(flipped) // 3] ^= 1
         file.write_bytes(bytes(flipped))
-        result = run("--archive-dir", str(tmp_path))
+        result = run("verify", "--archive-dir", str(tmp_path))
         assert result.exit_code == 1
         assert str(file) in result.stdout
         file.write_bytes(whole)
-    assert run("--archive-dir", str(tmp_path / "none")).exit_code == 3
+    assert run("verify", "--archive-dir", str(tmp_path / "none")).exit_code == 3
 
 
 def test_what_a_gateway_tells_is_checked(
     driver: ThrottleDriver, client: redis.Redis, redis_url: str
 ) -> None:
-    """Over REST, window by window."""
     with running_gateway(redis_url) as gateway:
         url = f"http://127.0.0.1:{gateway.port}"
         told = report("--gateway", url)
@@ -134,14 +124,17 @@ def test_what_a_gateway_tells_is_checked(
         told = report("--gateway", url)
     # Of one trade the price is a part of the sums, too.
     assert {one["offset"] for one in told["breaks"]} == {4}
-    assert "no gateway answers" in run("--gateway", "http://127.0.0.1:1").stderr
+    assert (
+        "no gateway answers" in run("verify", "--gateway", "http://127.0.0.1:1").stderr
+    )
 
 
 def test_options_that_do_not_go_together_are_refused(
     driver: ThrottleDriver, tmp_path: Path
 ) -> None:
-    """In a sentence, with exit code 2."""
-    result = run("--archive-dir", str(tmp_path), "--gateway", "http://127.0.0.1:1")
+    result = run(
+        "verify", "--archive-dir", str(tmp_path), "--gateway", "http://127.0.0.1:1"
+    )
     assert result.exit_code == 2
     assert "archive-dir, gateway: one of them at a time" in result.stderr
-    assert run("--from", "late").exit_code == 2
+    assert run("verify", "--from", "late").exit_code == 2

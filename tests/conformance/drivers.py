@@ -13,7 +13,6 @@ DRIVERS = ROOT / "conformance" / "drivers"
 
 
 def python_driver(*words: str) -> list[str]:
-    """Return what drives the client in Python."""
     return [sys.executable, str(DRIVERS / "python_client.py"), *words]
 
 

@@ -60,22 +60,18 @@ def first(frame: Frame) -> Frame:
 
 
 def put(name: str, value: object) -> Callable[[Frame], object]:
-    """Return what sets a field of the first item."""
     return lambda frame: first(frame).update({name: value})
 
 
 def drop(*kinds: str) -> Change:
-    """Return what leaves frames of some kinds out."""
     return lambda frame, _: [] if frame["type"] in kinds else [frame]
 
 
 def twice(*kinds: str) -> Change:
-    """Return what says frames of some kinds twice."""
     return lambda frame, _: [frame] * (2 if frame["type"] in kinds else 1)
 
 
 def repeated(frame: Frame, memory: Memory) -> Frames:
-    """Say an older update behind each newer one."""
     if frame["type"] != "update":
         return [frame]
     older, memory.last = memory.last, frame
@@ -91,7 +87,6 @@ def kept(frame: Frame, memory: Memory) -> Frames:
 
 
 def accepted(frame: Frame) -> None:
-    """Accept what was refused."""
     frame["accepted"] += [one["key"] for one in frame["rejected"]]
     frame["rejected"] = []
 
@@ -163,7 +158,6 @@ FAULTS: dict[str, tuple[str, Change]] = {
 
 
 def text_of(frame: Any) -> str | bytes:
-    """Return a frame as it is sent."""
     if isinstance(frame, bytes):
         return frame
     texts: list[str] = []

@@ -41,7 +41,6 @@ CLIENTS: dict[str, Callable[[], list[str]]] = {
 
 @cache
 def client_report(name: str) -> Report:
-    """Return the report of a client, made once."""
     clauses = [one for one in read_clauses() if is_of_clients(one)]
     command = CLIENTS[name]()
     return asyncio.run(report_of_client(command, read_transcripts(), clauses, PATIENCE))
@@ -49,7 +48,6 @@ def client_report(name: str) -> Report:
 
 @cache
 def gateway_report(redis_url: str) -> Report:
-    """Return the report of our gateway, made once."""
     with served(redis_url) as url:
         server = Server(url, tuple(ISINS), 3, PATIENCE)
         return replace(report_of_server(server, SERVER_CLAUSES), subject="our gateway")
@@ -63,7 +61,6 @@ def table(redis_url: str) -> str:
 
 
 def written(page: str, text: str) -> str:
-    """Return a page with another table."""
     head, _, rest = page.partition(BEGIN)
     return head + BEGIN + text + END + rest.partition(END)[2]
 

@@ -116,7 +116,6 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_broken_client_is_found(fault: str, tmp_path: Path) -> None:
-    """By the clause that it breaks."""
     clause, sound, broken = FAULTS[fault]
     text = (ROOT / "pages" / "tick.js").read_text("utf-8")
     assert sound in text
@@ -129,7 +128,6 @@ def test_a_broken_client_is_found(fault: str, tmp_path: Path) -> None:
 def test_a_program_that_is_no_driver_is_told_in_a_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """By the command, and by its status."""
     with pytest.raises(DriverFailed, match="is no JSON"):
         judge(["echo", "hello"])
     assert main(["client", "echo hello"]) == 2

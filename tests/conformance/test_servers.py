@@ -23,14 +23,12 @@ pytestmark = pytest.mark.redis
 
 
 def test_our_gateway_keeps_every_clause_that_is_tried(redis_url: str) -> None:
-    """Whatever is asked of it at once."""
     report = gateway_report(redis_url)
     assert report.is_clean, report.to_text()
     assert report.count("passed") >= 40, report.to_text()
 
 
 def test_the_page_has_what_the_command_prints(redis_url: str) -> None:
-    """`python -m tests.conformance.report` writes it."""
     page = PAGE.read_text("utf-8")
     assert written(page, table(redis_url)) == page
 
@@ -57,7 +55,6 @@ def test_each_fault_of_a_server_is_found(redis_url: str) -> None:
 def test_where_no_server_is_the_command_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """In a sentence, and by its status."""
     for url in (f"ws://127.0.0.1:{free_port()}/v1/stream", "http://x"):
         assert main(["server", url, "--keys", ISINS[0]]) == 2
         assert capsys.readouterr().err.startswith("tickthrottle-conformance: ")

@@ -32,7 +32,6 @@ def test_a_step_keeps_every_digit_and_names_instruments() -> None:
 
 @pytest.mark.parametrize("line", ["dance A", 'holds {"items":'])
 def test_a_line_that_is_none_is_named(line: str) -> None:
-    """The file, the line and the rule."""
     with pytest.raises(BadTranscript, match=r"x\.txt, line 3: .*"):
         parse_transcripts(f"== T\nclauses C-1\n{line}", "x.txt")
 

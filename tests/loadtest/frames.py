@@ -25,7 +25,6 @@ class Told:
         self.now_ms = 0.0
 
     def tell(self, kind: str, offset: int = 0, *items: Any, **fields: Any) -> "Told":
-        """Send a frame; its window follows from its offset."""
         frame = {"type": kind, "epoch": EPOCH, "offset": offset}
         frame |= {"window": offset * 2_000, **fields}
         if kind in ("update", "snapshot"):
@@ -38,26 +37,21 @@ class Told:
         return self
 
     def join(self, offset: int = 1, *items: Any, resumed: bool = False) -> "Told":
-        """Connect, subscribe, and send a snapshot in one piece."""
         return self.subscribe(resumed=resumed).snapshot(offset, *items)
 
     def subscribe(self, *, resumed: bool = False) -> "Told":
-        """Connect and answer the subscription."""
         self.checker.connected()
         return self.tell("ack", op="subscribe", rejected=[], resumed=resumed)
 
     def snapshot(self, offset: int, *items: Any, final: bool = True) -> "Told":
-        """Send a piece of a snapshot."""
         return self.tell(
             "snapshot", offset, *({**i, "trades": 0} for i in items), final=final
         )
 
     def update(self, offset: int, *items: Any, **fields: Any) -> "Told":
-        """Send an update."""
         return self.tell("update", offset, *items, **fields)
 
     @property
     def faults(self) -> list[str]:
-        """What was found wrong."""
         assert self.checker.fault_count == len(self.checker.faults)
         return self.checker.faults

@@ -99,7 +99,6 @@ class Market:
             self.instruments[row.isin].append(change)
 
     def reference(self) -> Reference:
-        """Return what was published."""
         return Reference(
             self.publisher.epoch, self.windows, self.instruments, self.window_ms
         )

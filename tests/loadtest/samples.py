@@ -46,7 +46,6 @@ def spread(around_ms: float) -> Summary:
 
 
 def varied(value: float, count: int) -> list[float]:
-    """Return so many values about one."""
     return list(islice(cycle((value, value * 1.1, value * 0.9)), count))
 
 
@@ -99,7 +98,6 @@ def make_outcome(
 
 
 def make_seconds(seconds: int, clients: int, rate: float) -> Seconds:
-    """Return the series by the second."""
     return Seconds(
         at_ms=[BEGAN_MS + (second + 1) * 1_000 for second in range(seconds)],
         append_rate=varied(rate, seconds),
@@ -113,7 +111,6 @@ def make_seconds(seconds: int, clients: int, rate: float) -> Seconds:
 
 
 def make_windows(count: int, rate: float) -> Windows:
-    """Return the series by window."""
     return Windows(
         end_ms=[int(BEGAN_MS) + (step + 1) * WINDOW_MS for step in range(count)],
         trades=varied(rate * 2, count),
@@ -158,7 +155,6 @@ def make_kinds(clients: int, seconds: int) -> list[KindOutcome]:
 
 
 def make_result(seconds: int = 600, clients: int = 1_000) -> Result:
-    """Return the result of one run that passed."""
     outcome = make_outcome(seconds, clients)
     return Result(
         title=f"{clients:,} clients at 900 trades a second",
@@ -213,7 +209,6 @@ def make_capacity_result() -> Result:
 
 
 def make_comparison_result() -> Result:
-    """Return polling and pushing, the same audience both ways."""
     ways = []
     for name, kind in (("polling every 10 s", "polling"), ("WebSocket", "watch")):
         outcome = make_outcome(60, 200)

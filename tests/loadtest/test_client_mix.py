@@ -59,7 +59,6 @@ def test_members_watch_what_trades_most() -> None:
 
 
 def test_a_list_may_hold_nearly_every_instrument() -> None:
-    """And no more than there are."""
     (member,) = Audience(1, keys=500).members(INSTRUMENTS)
     assert sorted(member.keys) == INSTRUMENTS
     with pytest.raises(ValueError, match="keys 501: there are 500 instruments"):

@@ -14,7 +14,6 @@ FIGURES_TOLD = (ROOT / "bench" / "README.md").read_text("utf-8")
 
 
 def options() -> list[str]:
-    """Return every option of the command."""
     command = typer.main.get_command(app).commands["load"]  # type: ignore[attr-defined]
     return [name for p in command.params for name in p.opts if name != "--help"]
 

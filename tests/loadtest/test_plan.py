@@ -34,7 +34,6 @@ def test_a_scenario_that_starts_what_it_loads_takes_no_gateway() -> None:
 
 
 def test_options_win_over_the_scenario() -> None:
-    """What is not given stays."""
     plan = plan_of(LoadChoices(scenario="standard", rate=5_000, clients=7, seconds=20))
     assert plan.feed.source.profile is not None
     assert plan.feed.source.profile.rate(1) == 5_000
@@ -70,7 +69,6 @@ def test_tapes_are_played_until_the_end() -> None:
 
 
 def test_a_search_is_for_plain_clients_unless_a_scenario_is_named() -> None:
-    """Slow clients would decide it."""
     plan = plan_of(LoadChoices(raised="clients"))
     assert plan.audience.mix == {"watch": 1}
     assert plan.search is not None

@@ -12,7 +12,6 @@ OUTCOME = make_outcome(seconds=40, clients=20)
 
 
 def with_lag(outcome: Outcome, p99: float) -> Outcome:
-    """Return the outcome with another p99 of the lag."""
     return replace(outcome, lag_ms=replace(outcome.lag_ms, p99=p99))
 
 

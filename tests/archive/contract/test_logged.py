@@ -12,7 +12,6 @@ DAY_MS = 86_400_000
 
 
 def entry(lines: bytes) -> LoggedBars:
-    """Return an entry as it is read from Redis."""
     fields = {b"epoch": b"b7x1", b"number": b"7", b"published": b"12", b"bars": lines}
     return LoggedBars.of_entry(b"1-0", fields)
 
@@ -37,7 +36,6 @@ def test_an_entry_knows_when_its_bars_end() -> None:
     ],
 )
 def test_what_no_analytics_job_wrote_is_refused(lines: bytes, words: str) -> None:
-    """With its number."""
     with pytest.raises(ValueError, match=words):
         entry(lines)
 

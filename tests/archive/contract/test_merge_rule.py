@@ -6,7 +6,6 @@ from tests.archive.contract.test_segment import make_segment
 
 
 def run_of(*sizes: int, first: int = 1, epoch: str = "k3x9") -> list[Segment]:
-    """Return segments that follow each other."""
     segments = []
     for size in sizes:
         segments.append(make_segment(first, first + size - 1, epoch))
@@ -51,7 +50,6 @@ def test_a_day_that_was_never_merged_becomes_one_in_steps() -> None:
 
 
 def test_a_day_has_few_segments_and_rows_are_written_few_times() -> None:
-    """390 flushes of 30 windows."""
     segments: list[Segment] = []
     written = 0
     for flush in range(390):

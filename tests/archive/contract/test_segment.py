@@ -20,7 +20,6 @@ NOON_MS = 1_774_008_000_000
 def make_segment(
     first: int, last: int, epoch: str = "k3x9", published_ms: int | None = None
 ) -> Segment:
-    """Return a segment of windows of two seconds."""
     published = NOON_MS + first * 2_000 if published_ms is None else published_ms
     ends = NOON_MS + first * 2_000, NOON_MS + last * 2_000
     return Segment(published, first, last, epoch, *ends)
@@ -121,7 +120,6 @@ def test_what_is_stored_is_known_by_epoch() -> None:
 def test_every_gap_has_a_name(
     segments: list[Segment], gaps: list[tuple[str, int | None]]
 ) -> None:
-    """And a sentence."""
     found = find_gaps(reversed(segments))
     assert [(gap.kind, gap.windows) for gap in found] == gaps
     assert all(gap.text and gap.epoch in gap.text for gap in found)

@@ -19,13 +19,11 @@ ALL = (0, 2**53)
 
 
 def end_of(offset: int) -> int:
-    """Return the end of a window."""
     return FIRST_WINDOW + offset * 2_000
 
 
 @pytest.fixture
 def sink(tmp_path: Path) -> Iterator[ParquetSink]:
-    """An empty archive."""
     sink = ParquetSink(tmp_path, 2**40, 0)
     sink.open()
     yield sink
@@ -33,7 +31,6 @@ def sink(tmp_path: Path) -> Iterator[ParquetSink]:
 
 
 def store(sink: ParquetSink, *windows: WindowSnapshot) -> None:
-    """Store some windows."""
     logged = [LoggedWindow.decode(window.encode()) for window in windows]
     for run in runs_of(logged):
         tables = build_tables(run, [1] * len(run), lambda _: LISTED, 2_000)
@@ -43,7 +40,6 @@ def store(sink: ParquetSink, *windows: WindowSnapshot) -> None:
 def prices(
     reader: ArchiveReader, limit: int = 100, *, newest: bool = True
 ) -> list[str]:
-    """Return an instrument's prices, oldest first."""
     points = reader.points(SAMSUNG, *ALL, limit, newest=newest)
     return [point.price for point in points]
 

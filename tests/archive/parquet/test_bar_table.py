@@ -21,7 +21,6 @@ LEAST = Decimal("0.000000000000000001")
 
 
 def entry(number: int, *bars: Bar) -> LoggedBars:
-    """Return an entry of the bar log."""
     lines = tuple(b"%b %b" % (bar.isin.encode(), bar.encode()) for bar in bars)
     ends = [bar.end_ms for bar in bars]
     place = "b7x1", number, number * 1_000
@@ -29,7 +28,6 @@ def entry(number: int, *bars: Bar) -> LoggedBars:
 
 
 def closed(isin: str = SAMSUNG, minute: int = 0, trades: int = 4) -> Bar:
-    """Return a bar that is closed."""
     return make_bar(isin, minute, trades=trades, closed=True)
 
 

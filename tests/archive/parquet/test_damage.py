@@ -54,18 +54,14 @@ def flip_in(at: int) -> Change:
 
 
 def cut(share: float) -> Change:
-    """Return what leaves a share of the file."""
     return lambda path: os.truncate(path, int(path.stat().st_size * share))
 
 
 def rewrite(make: Callable[[pa.Table], pa.Table]) -> Change:
-    """Return what writes the file anew, with another table."""
     return lambda path: pq.write_table(make(pq.read_table(path)), path)
 
 
 def nulls_in(name: str) -> Change:
-    """Return what takes the values out of a column."""
-
     def make(table: pa.Table) -> pa.Table:
         at = table.schema.get_field_index(name)
         kind = table.schema.field(name).type
@@ -75,13 +71,11 @@ def nulls_in(name: str) -> Change:
 
 
 def as_folder(path: Path) -> None:
-    """Put a folder in its place."""
     path.unlink()
     path.mkdir()
 
 
 def other_types(table: pa.Table) -> pa.Table:
-    """Return the table with its numbers as text."""
     texts = [
         pa.field(f.name, pa.string()) if pa.types.is_integer(f.type) else f
         for f in table.schema
@@ -119,7 +113,6 @@ SET_ASIDE = ("a bit of the last column", "cut off by half", "missing", "no row l
 
 
 def store(sink: ParquetSink, offset: int) -> None:
-    """Store a window of every instrument."""
     message = snapshot(offset, *(make_row(i, f"{offset}.5", offset) for i in ISINS))
     run = [LoggedWindow.decode(message.encode())]
     sink.store(segment_of(run), build_tables(run, [1], lambda _: LISTED, 2_000))
@@ -140,18 +133,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def archive(whole: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
     return Path(shutil.copytree(whole, tmp_path / "archive", symlinks=True))
 
 
 def files_of(root: Path, name: str) -> list[Path]:
-    """Return the files of a name, oldest segment first."""
     root = bars_root(root) if name == "bars" else root
     return [path / f"{name}.parquet" for _, path in all_segments(root)]
 
 
 def end_of(offset: int) -> int:
-    """Return the end of a window."""
     return FIRST_WINDOW + offset * 2_000
 
 

@@ -13,7 +13,6 @@ from tests.conftest import eventually
 
 @pytest.fixture
 def lock(tmp_path: Path) -> Iterator[FolderLock]:
-    """A lock that was taken."""
     lock = FolderLock(tmp_path / "archive")
     lock.take()
     yield lock
@@ -37,7 +36,6 @@ def test_only_one_may_store(lock: FolderLock, tmp_path: Path) -> None:
 def test_whoever_touches_its_lock_keeps_it(
     lock: FolderLock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long somebody waits for it."""
     monkeypatch.setattr(folder_lock, "FROZEN_S", 2.5)
     other = FolderLock(tmp_path / "archive")
     path = tmp_path / "archive" / ".lock"

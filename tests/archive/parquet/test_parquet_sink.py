@@ -19,7 +19,6 @@ ISINS = make_isins(200)
 
 
 def store_window(sink: ParquetSink, day: int, offset: int) -> None:
-    """Store a window of a day."""
     message = snapshot(offset, *map(make_row, ISINS)).encode()
     end_ms = FIRST_WINDOW + offset * 2_000
     text = message.replace(b"%d" % end_ms, b"%d" % (end_ms + day * DAY_MS), 1)
@@ -28,7 +27,6 @@ def store_window(sink: ParquetSink, day: int, offset: int) -> None:
 
 
 def store_bars(sink: ParquetSink, day: int, number: int) -> None:
-    """Store the bars of a minute of a day."""
     minute = day * MINUTES_A_DAY + number
     bars = [make_bar(isin, minute, closed=True) for isin in ISINS]
     lines = tuple(b"%b %b" % (bar.isin.encode(), bar.encode()) for bar in bars)

@@ -28,14 +28,12 @@ def run_of(first: int, *windows: list[Row]) -> list[LoggedWindow]:
 
 
 def rows_of(seq: int, *instruments: int) -> list[Row]:
-    """Return rows of some of the instruments."""
     return [
         make_row(ISINS[instrument], f"{seq}.50", seq, 2) for instrument in instruments
     ]
 
 
 def write(folder: Path, run: list[LoggedWindow]) -> Segment:
-    """Write the segment of a run of windows."""
     folder.mkdir(parents=True)
     tables = build_tables(run, [1] * len(run), lambda _: LISTED, 2_000)
     WindowFiles().write(folder, tables)
@@ -43,7 +41,6 @@ def write(folder: Path, run: list[LoggedWindow]) -> Segment:
 
 
 def merge(folder: Path, sources: list[Path], *, is_final: bool = True) -> None:
-    """Merge some segments."""
     folder.mkdir()
     WindowFiles().merge(sources, folder, lambda: None, is_final=is_final)
 
@@ -110,7 +107,6 @@ def test_a_merge_holds_what_its_segments_held(
 def test_a_merge_holds_a_piece_of_each_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However large their groups are."""
     sources, whole_bytes = [tmp_path / str(number) for number in range(8)], 0
     for number, source in enumerate(sources, 1):
         write(source, run_of(number, [make_row(isin) for isin in make_isins(2_000)]))

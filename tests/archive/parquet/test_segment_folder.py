@@ -23,7 +23,6 @@ DAY = date(2026, 3, 20)
 
 @pytest.fixture
 def lock(tmp_path: Path) -> Iterator[FolderLock]:
-    """The lock of a folder, taken."""
     lock = FolderLock(tmp_path / "archive")
     lock.take()
     yield lock
@@ -32,21 +31,18 @@ def lock(tmp_path: Path) -> Iterator[FolderLock]:
 
 @pytest.fixture
 def folder(lock: FolderLock, tmp_path: Path) -> SegmentFolder:
-    """An open folder."""
     folder = SegmentFolder(tmp_path / "archive", lock)
     folder.open()
     return folder
 
 
 def add(folder: SegmentFolder, segment: Segment, text: str = "x") -> None:
-    """Store a segment of one file."""
     with folder.part(segment) as part:
         (part / "rows.parquet").write_text(text)
         folder.add(DAY, segment)
 
 
 def contents(folder: SegmentFolder) -> dict[int, str]:
-    """Return what is stored, by the segments' first offsets."""
     placed = all_segments(folder.root)
     return {s.first: (path / "rows.parquet").read_text() for s, path in placed}
 
@@ -77,7 +73,6 @@ def test_one_that_is_there_already_stays(folder: SegmentFolder) -> None:
 
 
 def unfinished(folder: SegmentFolder) -> list[Path]:
-    """Return what is being written, or was."""
     return list(folder.root.glob(".parts*/*"))
 
 

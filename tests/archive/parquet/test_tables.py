@@ -69,7 +69,6 @@ def test_sums_are_exact(made: list[tuple[str, str, str]], restates: bool) -> Non
 
 
 def test_the_trades_of_a_window_are_counted_once() -> None:
-    """Those of a series are its instrument's."""
     row = make_row(trades=3)
     key = f"{SAMSUNG}@NXT"
     series = row._replace(isin=key, body=body_of(key, row.body))

@@ -65,13 +65,11 @@ class PostgresServer:
         return f"postgresql://tick:{password}@127.0.0.1:{port}/{database}"
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
-        """Return what the database answers."""
         with psycopg.connect(self.url()) as connection:
             cursor = connection.execute(query.encode())
             return [] if cursor.description is None else cursor.fetchall()
 
     def start(self) -> None:
-        """Start, and wait until it answers."""
         options = {
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
@@ -92,18 +90,15 @@ class PostgresServer:
         eventually(self._answers, 30)
 
     def stop(self) -> None:
-        """Stop as an administrator does who waits for nobody."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait()
             self._process = None
 
     def freeze(self) -> None:
-        """Have all its processes stand still; connections stand."""
         self._signal_all(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Have them go on."""
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number: int) -> None:
@@ -115,7 +110,6 @@ class PostgresServer:
                 process.send_signal(number)
 
     def close(self) -> None:
-        """Stop, and leave nothing."""
         self.stop()
         shutil.rmtree(self._folder)
 

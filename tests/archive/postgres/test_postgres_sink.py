@@ -45,7 +45,6 @@ NAME = "postgres"
 
 @pytest.fixture
 def settings(server: PostgresServer, redis_url: str, tmp_path: Path) -> ArchiveSettings:
-    """An archive to a database without tables."""
     return settings_of(redis_url, tmp_path, postgres_url=server.url())
 
 
@@ -87,25 +86,6 @@ def test_every_window_is_stored_with_its_rows(
     assert row[1:] == (7, Decimal(1_773_964_802_000_009), False, None)
 
 
-def test_a_restart_goes_on_from_what_is_there(
-    client: redis.Redis,
-    publisher: Publisher,
-    server: PostgresServer,
-    settings: ArchiveSettings,
-) -> None:
-    """By the tables alone; a gap is named as in files."""
-    publish(publisher, 3)
-    with archiving(settings):
-        wait_until_stored(client, 3, NAME)
-    publish(publisher, 4)
-    client.xtrim(Keys("tt").windows, minid="6-0", approximate=False)
-    with archiving(settings):
-        state = wait_until_stored(client, 7, NAME)
-    assert (state.gaps, state.missing_windows) == (1, 2)
-    offsets = server.ask('SELECT "offset" FROM tickthrottle_windows ORDER BY 1')
-    assert offsets == [(n,) for n in (1, 2, 3, 6, 7)]
-
-
 @pytest.mark.parametrize("step", ["copied", "put", "committed"])
 def test_a_kill_at_any_step_leaves_no_double_row(
     step: str,
@@ -115,28 +95,6 @@ def test_a_kill_at_any_step_leaves_no_double_row(
     settings: ArchiveSettings,
 ) -> None:
     be_killed(settings, step, client, publisher, is_killed=step == "put")
-    check_whole(client, server)
-
-
-def test_a_server_that_is_restarted_is_waited_for(
-    client: redis.Redis,
-    publisher: Publisher,
-    server: PostgresServer,
-    settings: ArchiveSettings,
-) -> None:
-    """And while it is away, the archive says so."""
-    with archiving(settings) as ends:
-        publish(publisher, 2)
-        wait_until_stored(client, 2, NAME)
-        server.stop()
-        publish(publisher, 2)
-        problem = eventually(lambda: state_of(client, NAME).problem, 30)
-        assert problem.startswith("postgres_url postgresql://127.0.0.1:")
-        assert PASSWORD not in problem
-        server.start()
-        wait_until_stored(client, 4, NAME)
-        assert state_of(client, NAME).problem is None
-        assert ends == []
     check_whole(client, server)
 
 
@@ -178,7 +136,8 @@ def test_an_outage_that_outlasts_the_window_log_costs_what_left_it(
         ):
             publish_live(2)
             wait_until_stored(client, 2, NAME)
-            assert archive_findings(gateway) == []
+            # What the gateway has read may be older.
+            eventually(lambda: archive_findings(gateway) == [], 20)
             proxy.pause()
             publish_live(20)
             [silent] = eventually(lambda: archive_findings(gateway), 30)
@@ -265,7 +224,6 @@ def test_an_archive_that_is_frozen_in_a_transaction_holds_up_nobody(
 
 
 def test_a_day_is_the_same_in_sql(server: PostgresServer, tmp_path: Path) -> None:
-    """Whatever the time zone of whoever asks."""
     tables = PostgresSink(server.url(), 0, "days")
     tables.open()
     tables.close()
@@ -328,7 +286,6 @@ def test_a_server_that_takes_no_writes_is_waited_for(
     server: PostgresServer,
     settings: ArchiveSettings,
 ) -> None:
-    """A standby becomes the primary in time."""
     with archiving(settings) as ends:
         publish(publisher, 2)
         wait_until_stored(client, 2, NAME)
@@ -343,7 +300,6 @@ def test_a_server_that_takes_no_writes_is_waited_for(
 
 
 def set_read_only(server: PostgresServer, value: str) -> None:
-    """Have every transaction be read-only, or none."""
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute("SET default_transaction_read_only = off")
         connection.execute(

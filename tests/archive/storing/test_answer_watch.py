@@ -7,7 +7,6 @@ from tests.conftest import eventually
 
 
 def test_a_silent_call_is_told_again_and_again() -> None:
-    """For as long as it takes."""
     silences: list[float] = []
     with watched(0.02, silences.append):
         eventually(lambda: len(silences) >= 3)

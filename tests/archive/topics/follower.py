@@ -59,7 +59,6 @@ class Follower:
         self._consumer.close()
 
     def counts(self) -> tuple[int, int]:
-        """Return how many windows and rows came."""
         return len(self.windows), sum(map(len, self.partitions))
 
     def _run(self) -> None:

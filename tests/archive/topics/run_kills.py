@@ -68,7 +68,6 @@ class Stream:
         self.copy()
 
     def windows(self) -> Windows:
-        """Return every window that was ever in the log."""
         logged = {}
         for s in read_snapshots(self.client):
             place = s.epoch, s.offset
@@ -76,7 +75,6 @@ class Stream:
         return {**self.before, **logged}
 
     def copy(self) -> None:
-        """Keep a copy of the server's file."""
         self.client.save()
         shutil.copy(self._file, self._file.with_suffix(".copy"))
 
@@ -102,7 +100,6 @@ class Stream:
             time.sleep(0.02)
 
     def close(self) -> None:
-        """End the server."""
         self.client.close()
         self._server.stop()
 
@@ -112,7 +109,6 @@ def _price(row: Row) -> Decimal:
 
 
 def main() -> None:
-    """Kill, start again, count."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
@@ -147,7 +143,6 @@ def main() -> None:
 
 
 def relay_all(stream: Stream, settings: ArchiveSettings) -> None:
-    """Relay what there is."""
     publish(stream.publisher, 1)
     with archiving(settings):
         wait_until_stored(stream.client, stream.publisher.offset, NAME)
@@ -222,7 +217,6 @@ def kill_once(
 
 
 def publish_for(stream: Stream, seconds: float) -> None:
-    """Publish for a time."""
     until_s = time.monotonic() + seconds
     stream.publish_until(lambda: time.monotonic() > until_s)
 

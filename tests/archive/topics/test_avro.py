@@ -67,7 +67,6 @@ def values_of(broker: Broker, registry: SchemaRegistryServer, kind: str) -> list
 
 @pytest.fixture
 def plain(kafka: Broker, redis_url: str) -> ArchiveSettings:
-    """A relay whose records are JSON."""
     return ArchiveSettings(
         archive_topics=PREFIX, kafka_servers=kafka.servers, redis_url=redis_url
     )
@@ -77,7 +76,6 @@ def plain(kafka: Broker, redis_url: str) -> ArchiveSettings:
 def avro(
     plain: ArchiveSettings, schema_registry: SchemaRegistryServer
 ) -> ArchiveSettings:
-    """The same relay, whose records are Avro."""
     form = {"archive_format": "avro", "schema_registry_url": schema_registry.url}
     return plain.model_copy(update=form)
 

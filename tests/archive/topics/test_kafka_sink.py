@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import random
 import time
 from collections import Counter
 from decimal import Decimal
@@ -21,7 +20,6 @@ from archive.settings import ArchiveSettings
 from archive.storing.archive_sink import SinkAway
 from archive.topics.relay_topics import RelayTopics
 from cli.command_line import app
-from ingest.redis_keys import Keys
 from tests.archive.bar_rig import (
     amend,
     close_minutes,
@@ -35,7 +33,6 @@ from tests.archive.rig import (
     archiving,
     be_frozen,
     be_killed,
-    crash,
     publish,
     settings_of,
     state_of,
@@ -68,7 +65,6 @@ def relaying(redis_url: str, folder: Path, broker: Broker) -> ArchiveSettings:
 
 @pytest.fixture
 def settings(kafka: Broker, redis_url: str, tmp_path: Path) -> ArchiveSettings:
-    """An archive to topics that are not there yet."""
     return relaying(redis_url, tmp_path, kafka)
 
 
@@ -134,32 +130,6 @@ def test_every_window_is_relayed_with_its_rows(
     assert shown["gaps"] == []
 
 
-def test_a_restart_goes_on_from_what_is_there(
-    client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
-) -> None:
-    """By the topics alone; a gap is named as in files, and a new epoch follows."""
-    publish(publisher, 3)
-    with archiving(settings):
-        wait_until_stored(client, 3, NAME)
-    publish(publisher, 4)
-    client.xtrim(Keys("tt").windows, minid="6-0", approximate=False)
-    with archiving(settings):
-        state = wait_until_stored(client, 7, NAME)
-    assert (state.gaps, state.missing_windows) == (1, 2)
-    assert state.windows == 2
-    other = Publisher(client, "n3w")
-    other.offset = publisher.offset
-    publish(other, 2)
-    with archiving(settings):
-        state = wait_until_stored(client, 9, NAME)
-    assert state.windows == 2
-    offsets = [w.value["offset"] for w in records(kafka, settings, "windows")]
-    assert offsets == [1, 2, 3, 6, 7, 8, 9]
-    with archiving(settings):
-        eventually(lambda: state_of(client, NAME).epoch == "n3w")
-    assert len(records(kafka, settings, "windows")) == 7
-
-
 def test_a_delisted_instrument_leaves_the_newest_values(
     client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
 ) -> None:
@@ -213,22 +183,6 @@ def test_a_kill_at_any_step_leaves_no_double_row(
     settings: ArchiveSettings,
 ) -> None:
     be_killed(settings, step, client, publisher, is_killed=step == "produced")
-    check_whole(client, kafka, settings)
-
-
-def test_it_may_end_at_any_step_again_and_again(
-    client: redis.Redis, publisher: Publisher, kafka: Broker, settings: ArchiveSettings
-) -> None:
-    """Windows come meanwhile; each is relayed once."""
-    chance = random.Random(11)
-    for _ in range(12):
-        publish(publisher, chance.randrange(1, 4))
-        step = chance.choice(["produced", "committed"])
-        crash(settings, step, is_killed=False)
-        client.delete(LEASE)
-    publish(publisher, 1)
-    with archiving(settings):
-        wait_until_stored(client, publisher.offset, NAME)
     check_whole(client, kafka, settings)
 
 
@@ -315,6 +269,5 @@ def test_topics_that_are_no_archives_are_refused(
 
 
 def test_an_archive_has_one_place() -> None:
-    """Two settings that say two are refused."""
     with pytest.raises(ValueError, match="not with postgres_url"):
         ArchiveSettings(archive_topics="out", postgres_url="postgresql://a@b/c")

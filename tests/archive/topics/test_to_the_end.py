@@ -44,7 +44,6 @@ PARTITIONS = 3
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    """A log, a feed and a job to be."""
     with create_rig(tmp_path / "rig", WINDOW_MS) as rig:
         yield rig
 
@@ -53,7 +52,6 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 def consuming(
     folder: Path, kafka: Broker, server: PostgresServer, name: str
 ) -> Iterator[Running]:
-    """Run the page's consumer into a database."""
     [program] = [b for b in blocks(PAGE, "python") if "psycopg" in b]
     (folder / "topic_to_postgres.py").write_text(program)
     command = [sys.executable, "topic_to_postgres.py", kafka.servers, PREFIX]
@@ -63,7 +61,6 @@ def consuming(
 
 @contextmanager
 def showing_latest(folder: Path, kafka: Broker) -> Iterator[Running]:
-    """Run the page's program in Java, from its source."""
     found = shutil.which("javac")
     if found is None:
         pytest.skip("needs a JDK: javac")
@@ -85,7 +82,6 @@ def shown_prices(process: Running) -> dict[str, str]:
 
 
 def board_prices(port: int) -> dict[str, str]:
-    """Return the prices that the gateway has."""
     with open_direct(f"http://127.0.0.1:{port}/v1/quotes", 5) as answer:
         rows: list[dict[str, Any]] = json.load(answer, parse_float=str)["data"]
     return {row["isin"]: str(row["price"]) for row in rows}

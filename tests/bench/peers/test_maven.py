@@ -17,7 +17,6 @@ def test_without_maven_one_sentence_says_how_to_get_it(
 
 
 def test_the_page_names_the_versions_that_are_built() -> None:
-    """Figures of another version are other figures."""
     text = (HERE / "pom.xml").read_text("utf-8")
     page = (ROOT / "docs" / "alternatives.md").read_text("utf-8")
     for name in ("kafka-streams", "flink", "flink-kafka", "jedis"):

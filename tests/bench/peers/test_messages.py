@@ -28,13 +28,11 @@ def test_both_forms_say_the_same() -> None:
 
 
 def test_a_message_that_names_no_window_is_refused() -> None:
-    """Somebody else's, on the same channel."""
     with pytest.raises(ValueError, match="says no window"):
         Received.of(9.0, b"hello")
 
 
 def test_rows_of_a_window_in_parts_are_put_together() -> None:
-    """Each part brings instruments of its own."""
     parts = [Message(2_000, [("A", (1, 1))]), Message(2_000, [("B", (2, 1))])]
     assert rows_of(parts) == {2_000: {"A": (1, 1), "B": (2, 1)}}
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
 
 from archive.parquet.bar_table import BARS
 from archive.parquet.tables import ROWS
-from cli.command_line import app
+from tests.cli.running import run
 from tests.doc_pages import blocks
 
 LINES = """symbol,at,px,qty
@@ -22,11 +21,6 @@ MSFT,2026-03-20T09:01:00Z,0.10,2
 MSFT,2026-03-20T09:01:01Z,-4,2
 """
 FORM = ["--map", "isin=symbol,time=at,price=px,size=qty", "--venue", "XNAS"]
-
-
-def run(*arguments: str | Path) -> Result:
-    """Run the command."""
-    return CliRunner().invoke(app, ["backtest", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -40,7 +34,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_file_becomes_rows_and_bars(file: Path, tmp_path: Path) -> None:
     """By its own times, with the columns of the archive; what is wrong is told."""
     out = tmp_path / "day.parquet"
-    done = run(file, "--out", out, *FORM)
+    done = run("backtest", file, "--out", out, *FORM)
     assert done.exit_code == 0, done.output
     assert "refused: 1 bad_price" in done.stderr
     assert "4 trades from 2026-03-20T09:00:00.000Z to 2026-03-20T09:01" in done.stdout
@@ -61,7 +55,7 @@ def test_lengths_may_be_chosen(file: Path, tmp_path: Path) -> None:
     """One window of a minute; one bar of five."""
     out = tmp_path / "day.parquet"
     lengths = ("--window-ms", "60000", "--bars-ms", "300000")
-    assert run(file, "--out", out, *FORM, *lengths).exit_code == 0
+    assert run("backtest", file, "--out", out, *FORM, *lengths).exit_code == 0
     assert [row["trades"] for row in pq.read_table(out).to_pylist()] == [3, 1]
     bars = pq.read_table(tmp_path / "day-bars.parquet").to_pylist()
     assert {bar["width_ms"] for bar in bars} == {300_000}
@@ -78,7 +72,7 @@ def test_the_commands_of_the_page_make_what_it_shows(
     Path("day.csv.gz").write_bytes(gzip.compress(of_isin.encode()))
     first, second, *shown = "".join(blocks("docs/feeding.md", "")[1:]).splitlines()
     for command in (first, second):
-        done = run(*command.split()[2:])
+        done = run("backtest", *command.split()[2:])
         assert done.exit_code == 0, done.output
         told = [re.sub(r"[\d,:.TZ-]+", "0", line) for line in done.stdout.splitlines()]
         assert told == [re.sub(r"[\d,:.TZ-]+", "0", line) for line in shown]
@@ -95,16 +89,14 @@ def test_the_commands_of_the_page_make_what_it_shows(
 def test_where_it_cannot_be_written_is_told(
     file: Path, tmp_path: Path, out: str, code: int, problem: str
 ) -> None:
-    """In one sentence, with the path."""
-    done = run(file, "--out", tmp_path / out, *FORM)
+    done = run("backtest", file, "--out", tmp_path / out, *FORM)
     assert done.exit_code == code
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """Nothing is written."""
-    done = run(tmp_path / "none.csv", "--out", tmp_path / "day.parquet")
+    done = run("backtest", tmp_path / "none.csv", "--out", tmp_path / "day.parquet")
     assert done.exit_code == 3
     assert "none.csv" in done.stderr
     assert list(tmp_path.iterdir()) == []

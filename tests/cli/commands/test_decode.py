@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from cli.command_line import app
+from tests.cli.running import run
 from tests.doc_pages import blocks, text_of
 from throttle.window.decoder import find_decoder
 
@@ -37,7 +37,6 @@ not json
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A decoder of a user's own, on the path."""
     (tmp_path / "own_form.py").write_text(DECODER)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield "own_form:decode"
@@ -47,20 +46,13 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Some entries, one a line."""
     path = tmp_path / "values.jsonl"
     path.write_text(ENTRIES)
     return path
 
 
-def run(*arguments: str | Path) -> Result:
-    """Run the command."""
-    return CliRunner().invoke(app, ["decode", *map(str, arguments)])
-
-
 def test_trades_and_refusals_are_shown_and_counted(file: Path, module: str) -> None:
-    """Each with its entry, and its digits."""
-    done = run(file, "--decoder", module)
+    done = run("decode", file, "--decoder", module)
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     first = "1 KR7005930003 1773964800001000 1 71.250 3"
@@ -88,14 +80,14 @@ def test_the_decoders_of_the_page_read_what_it_says(
     frames += '"tp":9e7,"tv":0.10,"ab":"BID"}]'
     Path("values.jsonl").write_text(f'{frames}\n{{"ty":"orderbook"}}\n')
     [line] = re.findall(r"`tickthrottle decode (.*?)`", text_of("docs/kafka.md"))
-    done = run(*line.split())
+    done = run("decode", *line.split())
     assert done.exit_code == 0, done.output
     assert "QUCKRWBTC002 1773964800001000 7 90000000 0.10" in words(done)
     assert words(done).endswith("2 entries, 1 trades, 1 skipped as orderbook")
 
     entry = struct.pack(">12sQQQI", b"KR7005930003", 1773964800001000, 1, 71900, 3)
     Path("value").write_bytes(entry)
-    done = run("value", "--whole", "--decoder", "my_feed:decode")
+    done = run("decode", "value", "--whole", "--decoder", "my_feed:decode")
     assert "KR7005930003 1773964800001000 1 71900 3" in words(done)
     find_decoder.cache_clear()
     for name in ("upbit_topic", "my_feed"):
@@ -103,15 +95,13 @@ def test_the_decoders_of_the_page_read_what_it_says(
 
 
 def words(done: Result) -> str:
-    """Return what was printed, without its columns."""
     return " ".join(done.stdout.split())
 
 
 def test_what_is_shown_is_limited_and_what_is_counted_is_not(
     file: Path, module: str
 ) -> None:
-    """As JSON the count is beside it."""
-    done = run(file, "--decoder", module, "--limit", "1", "--json")
+    done = run("decode", file, "--decoder", module, "--limit", "1", "--json")
     [line] = done.stdout.splitlines()
     assert json.loads(line, parse_float=str)["trade"]["price"] == "71.250"
     assert done.stderr.startswith("6 entries, ")
@@ -121,8 +111,8 @@ def test_a_file_may_be_one_entry(tmp_path: Path, module: str) -> None:
     """Lines in it are no ends of entries."""
     file = tmp_path / "value.json"
     file.write_text(ENTRIES.splitlines()[0].replace(",", ",\n"))
-    assert run(file, "--decoder", module).exit_code == 1
-    done = run(file, "--whole", "--decoder", module)
+    assert run("decode", file, "--decoder", module).exit_code == 1
+    done = run("decode", file, "--whole", "--decoder", module)
     assert done.exit_code == 0
     assert done.stdout.endswith("1 entries, 1 trades\n")
 
@@ -135,19 +125,18 @@ def test_without_a_decoder_it_is_the_projects_own_form(
     wire = {"isin": "KR7005930003", "time": 1773964800001000, "seq": 1, "price": 5}
     file = tmp_path / "values"
     file.write_text(json.dumps({**wire, "size": 1, "more": "x" * 70_000}))
-    done = run(file, *options)
+    done = run("decode", file, *options)
     assert done.exit_code == 1
     assert "refused as too_large" in done.stdout
     file.write_text(json.dumps({**wire, "size": 1}))
-    assert run(file, *options).exit_code == 0
+    assert run("decode", file, *options).exit_code == 0
 
 
 def test_what_cannot_be_tried_is_told(file: Path) -> None:
-    """In one sentence."""
     for arguments, code, problem in (
         ((file, "--decoder", "no_such_module:decode"), 2, "no_such_module"),
         ((file, "--limit", "0"), 2, "limit 0"),
         ((file.with_name("none"),), 3, "cannot be read"),
     ):
-        done = run(*arguments)
+        done = run("decode", *arguments)
         assert (done.exit_code, problem in done.stderr) == (code, True), done.output

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from cli.command_line import app
 from cli.local.feed_keys import read_keys
 from ingest.adapters.adapter import BadChoice
 from ingest.exchanges.alpaca import Alpaca
 from ingest.exchanges.binance import Binance
+from tests.cli.running import run
 from tests.ingest.adapters.exchange import answering
 from tests.ports import free_port
 
@@ -26,13 +26,7 @@ INFO = {
 }
 
 
-def invoke(*arguments: str) -> Result:
-    """Run the command in this process."""
-    return CliRunner().invoke(app, ["feed", *arguments])
-
-
 def sentence(result: Result) -> str:
-    """Return the one line that was told."""
     [line] = result.stderr.strip().splitlines()
     return line
 
@@ -47,14 +41,14 @@ def sentence(result: Result) -> str:
     ],
 )
 def test_an_adapter_that_cannot_be_had_is_named(name: str, rule: str) -> None:
-    result = invoke(name)
+    result = run("feed", name)
     assert result.exit_code == 2
     assert rule in sentence(result)
 
 
 def test_a_key_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TICKTHROTTLE_ALPACA_KEY", "abc")
-    result = invoke("alpaca", "--symbols", "AAPL")
+    result = run("feed", "alpaca", "--symbols", "AAPL")
     assert result.exit_code == 2
     assert sentence(result) == (
         "tickthrottle: feed alpaca: needs a key: set TICKTHROTTLE_ALPACA_SECRET, or "
@@ -77,8 +71,7 @@ def test_keys_come_from_variables_and_files(
 
 
 def test_an_exchange_that_cannot_be_reached_is_one_sentence() -> None:
-    """Before anything else is looked for."""
-    result = invoke("binance", "--rest-url", f"http://127.0.0.1:{free_port()}")
+    result = run("feed", "binance", "--rest-url", f"http://127.0.0.1:{free_port()}")
     assert result.exit_code == 3
     assert sentence(result).startswith(
         "tickthrottle: feed binance: 127.0.0.1 cannot be reached: "
@@ -88,8 +81,8 @@ def test_an_exchange_that_cannot_be_reached_is_one_sentence() -> None:
 def test_the_instrument_list_is_written(tmp_path: Path) -> None:
     file = tmp_path / "instruments.csv"
     with answering({"/api/v3/exchangeInfo": (200, INFO)}) as (rest_url, _):
-        result = invoke(
-            "binance", "--rest-url", rest_url, "--write-instruments", str(file)
+        result = run(
+            "feed", "binance", "--rest-url", rest_url, "--write-instruments", str(file)
         )
     assert result.exit_code == 0, result.stderr
     assert file.read_text("utf-8").splitlines()[1] == (
@@ -99,24 +92,16 @@ def test_the_instrument_list_is_written(tmp_path: Path) -> None:
 
 def test_a_list_that_cannot_be_written_or_read_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing" / "instruments.csv"
-    result = invoke("binance", "--symbols", "A", "--write-instruments", str(missing))
+    result = run(
+        "feed", "binance", "--symbols", "A", "--write-instruments", str(missing)
+    )
     assert (result.exit_code, "No such file" in sentence(result)) == (3, True)
-    result = invoke("binance", "--instruments", str(missing))
+    result = run("feed", "binance", "--instruments", str(missing))
     assert (result.exit_code, "No such file" in sentence(result)) == (2, True)
 
 
-@pytest.mark.parametrize("status", [418, 451, 500])
-def test_a_refusal_has_the_exchanges_words(status: int) -> None:
-    answers = {"/api/v3/exchangeInfo": (status, {"msg": "not from\nhere"})}
-    with answering(answers) as (rest_url, _):
-        result = invoke("binance", "--rest-url", rest_url)
-    assert result.exit_code == 3
-    assert f"127.0.0.1 refuses with HTTP {status}: " in sentence(result)
-    assert "not from" in sentence(result)
-
-
 def test_a_raw_tape_that_is_not_there_is_named(tmp_path: Path) -> None:
-    result = invoke("upbit", "--replay-raw", str(tmp_path / "raw.gz"))
+    result = run("feed", "upbit", "--replay-raw", str(tmp_path / "raw.gz"))
     assert result.exit_code == 3
     assert "raw.gz: cannot be read: No such file" in sentence(result)
 
@@ -128,7 +113,7 @@ def test_a_raw_tape_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_symbol_that_cannot_be_one_is_refused_before_connecting(
     name: str, symbol: str, meant: str
 ) -> None:
-    result = invoke(name, "--symbols", symbol, "--url", "ws://127.0.0.1:9")
+    result = run("feed", name, "--symbols", symbol, "--url", "ws://127.0.0.1:9")
     assert result.exit_code == 2
     assert sentence(result).startswith(f"tickthrottle: feed {name}: symbol {symbol!r}")
     assert sentence(result).endswith(f"did you mean {meant}?")

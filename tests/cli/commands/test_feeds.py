@@ -37,13 +37,11 @@ def feed(url: str, *command: str, tape: bytes = b"") -> str:
 
 @pytest.mark.redis
 def test_a_tape_may_come_on_standard_input(redis_url: str, client: redis.Redis) -> None:
-    """From another program, through a pipe."""
     feed(redis_url, "replay", "-", tape=TAPE)
     assert client.xlen(stream_key("tt", 0)) == 2
 
 
 def test_standard_input_is_played_once() -> None:
-    """It cannot be rewound."""
     for arguments in (["-", "-"], ["-", "--loop", "2"]):
         result = CliRunner().invoke(app, ["replay", *arguments])
         assert result.exit_code == 2
@@ -69,7 +67,6 @@ def test_a_tape_has_the_options_of_a_pipe(
 
 
 def test_run_says_what_a_tape_lacks_before_it_starts_anything(tmp_path: Path) -> None:
-    """Within a moment, and with the option."""
     path = tmp_path / "us.tsv"
     path.write_bytes(b"isin\ttime\tprice\tsize\n")
     result = CliRunner().invoke(app, ["run", "--tape", str(path)])

@@ -8,15 +8,12 @@ import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
-from click.testing import Result
-from typer.testing import CliRunner
 
-from cli.command_line import app
 from cli.local.pipelines import leave_note
+from tests.cli.running import objects, run
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 from throttle.testing.driver import START_MS, ThrottleDriver
@@ -30,7 +27,6 @@ ESCAPE = b'{"isin":"\x1b[31m\xff"}'
 
 @pytest.fixture(autouse=True)
 def _server(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Point the commands to the test's server."""
     monkeypatch.setenv("REDIS_URL", redis_url)
 
 
@@ -45,19 +41,6 @@ def driver(redis_url: str) -> Iterator[ThrottleDriver]:
             started.turn_clock((n + 1) * W)
         started.trade(B, "7", at_ms=3 * W + 60, partition=0)
         yield started
-
-
-def run(*arguments: str) -> Result:
-    """Run a command."""
-    return CliRunner().invoke(app, arguments)
-
-
-def objects(*arguments: str) -> list[Any]:
-    """Return the JSON objects a command prints, numbers with a fraction as text."""
-    result = run(*arguments, "--json")
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    lines = result.stdout.splitlines()
-    return [json.loads(line, parse_float=str) for line in lines]
 
 
 def test_a_ledger_that_balances_says_so(driver: ThrottleDriver) -> None:
@@ -80,24 +63,6 @@ def test_a_ledger_that_balances_says_so(driver: ThrottleDriver) -> None:
     assert verdict == "balanced"
 
 
-def test_trades_that_are_not_last_have_a_place_in_the_ledger(redis_url: str) -> None:
-    """With their volume and value; where there are none they have none."""
-    with ThrottleDriver(redis_url=redis_url, partitions=1) as driver:
-        driver.trade(A, "9", at_ms=10, size="3", updates="volume")
-        driver.trade(A, "7", at_ms=20)
-        driver.turn_clock(W)
-    _, head, _, total, volume, value, _ = run("ledger").stdout.splitlines()
-    assert head.split()[4:] == ["stale", "not", "last", "log"]
-    assert total.split()[1:] == ["2", "1", "0", "0", "1", "2"]
-    assert (
-        volume == "volume: 4 read = 1 published + 0 superseded + 0 stale + 3 not last"
-    )
-    assert value.endswith("0 stale + 27 not last")
-    *_, names, batch = run("ledger", "--batches", "1").stdout.splitlines()
-    assert names.split()[-4:] == ["stale", "not", "last", "refused"]
-    assert batch.split()[-4:] == ["0", "0", "1", "0"]
-
-
 def test_what_is_taken_back_has_a_place_in_the_ledger(redis_url: str) -> None:
     """Where nothing names a trade it has none."""
     with ThrottleDriver(redis_url=redis_url, partitions=1) as driver:
@@ -115,7 +80,6 @@ def test_what_is_taken_back_has_a_place_in_the_ledger(redis_url: str) -> None:
 
 
 def test_a_ledger_as_json_has_the_same_figures(driver: ThrottleDriver) -> None:
-    """One object, for programs."""
     [ledger] = objects("ledger")
     assert ledger["total"] == {
         **{"read": 9, "published": 3, "superseded": 3, "stale": 0},
@@ -148,7 +112,6 @@ def test_a_ledger_that_does_not_balance_ends_with_1(
 def test_the_newest_batches_can_be_shown_with_the_ledger(
     driver: ThrottleDriver,
 ) -> None:
-    """A batch of two windows counts both."""
     [ledger] = objects("ledger", "--batches", "2")
     assert [batch["offset"] for batch in ledger["newest_batches"]] == [2, 4]
     assert ledger["newest_batches"][1]["windows"] == 2
@@ -158,7 +121,6 @@ def test_the_newest_batches_can_be_shown_with_the_ledger(
 
 
 def test_a_ledger_that_is_not_there_yet_is_no_error() -> None:
-    """One sentence."""
     result = run("ledger", "--job", "night")
     assert result.exit_code == 0
     assert result.stdout == "no ledger yet: no job night has run on this stream\n"
@@ -166,7 +128,6 @@ def test_a_ledger_that_is_not_there_yet_is_no_error() -> None:
 
 
 def test_past_windows_are_shown_newest_last(driver: ThrottleDriver) -> None:
-    """A quiet window is a window."""
     head, *lines = run("windows").stdout.splitlines()
     assert head.split()[:2] == ["offset", "window"]
     assert [line.split()[0] for line in lines] == ["1", "2", "3", "4"]
@@ -205,7 +166,6 @@ def test_rows_keep_the_text_of_their_prices(driver: ThrottleDriver) -> None:
 def test_trades_of_the_log_are_shown_with_their_positions(
     driver: ThrottleDriver,
 ) -> None:
-    """Newest last, refused ones with the reason."""
     *_, refused, valid = objects("trades")
     assert valid["trade"]["isin"] == B
     assert valid["position"].startswith("0:")
@@ -232,7 +192,6 @@ def test_a_position_that_was_printed_can_be_asked_for(driver: ThrottleDriver) ->
 def test_dead_letters_have_the_position_of_their_trade(
     driver: ThrottleDriver,
 ) -> None:
-    """What was refused, why, and its bytes."""
     letters = objects("trades", "--dead")
     assert len(letters) == 3
     refused = objects("trades", "--reason", "not_json")
@@ -259,7 +218,6 @@ def test_a_letter_that_was_cut_says_so(driver: ThrottleDriver) -> None:
 
 
 def test_a_dead_letter_cannot_write_to_the_terminal(driver: ThrottleDriver) -> None:
-    """Control characters are shown, not obeyed."""
     for arguments in (["trades", "--dead"], ["trades"]):
         shown = run(*arguments).stdout
         assert "\x1b" not in shown
@@ -327,36 +285,11 @@ def test_a_window_that_is_not_there_is_a_problem_and_a_row_too_many_is_shown(
 def test_a_log_that_did_not_count_is_shown_as_unknown(
     client: redis.Redis, driver: ThrottleDriver
 ) -> None:
-    """Unknown is neither zero nor a fault."""
     client.hdel("tt:ledger:throttle", "0:log", "1:log", "checked")
     result = run("ledger")
     assert result.exit_code == 0
     assert all(line.endswith(" ?") for line in result.stdout.splitlines()[2:5])
     assert objects("ledger")[0]["total"]["log"] is None
-
-
-def test_what_cannot_be_compared_is_counted_in_words(
-    client: redis.Redis, driver: ThrottleDriver
-) -> None:
-    """Nothing left to compare is not right."""
-    client.xtrim("tt:log:1", maxlen=0, approximate=False)
-    result = run("rebuild")
-    assert result.exit_code == 1
-    assert "4 windows not comparable: their trades are no longer" in result.stdout
-    assert result.stdout.endswith("\nno window could be compared\n")
-
-
-def test_windows_of_another_job_are_mentioned(
-    redis_url: str, driver: ThrottleDriver
-) -> None:
-    """They are compared under that job's name."""
-    with ThrottleDriver(redis_url=redis_url, partitions=2, job="other") as other:
-        other.turn_clock(W)
-        driver.turn_clock(5 * W)
-    result = run("rebuild")
-    assert result.exit_code == 0
-    assert "1 windows in between are in no batch of this job: another" in result.stdout
-    assert run("rebuild", "--job", "other").exit_code == 0
 
 
 def test_a_bad_argument_is_one_sentence_and_ends_with_2(
@@ -442,7 +375,6 @@ def test_a_running_pipeline_is_found_and_named(
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
-    """One sentence; the exit code is 3."""
     address = f"redis://:secret@127.0.0.1:{free_port()}"
     for command in ("ledger", "windows", "trades", "rebuild"):
         result = run(command, "--redis-url", address)

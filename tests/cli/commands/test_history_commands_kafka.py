@@ -1,22 +1,16 @@
 """The commands that look and change nothing, over a log in a topic of Kafka."""
 
-import json
 import time
-from typing import Any
 
-import orjson
 import pytest
 import redis
-from click.testing import Result
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry
-from confluent_kafka.admin._config import ConfigResource
-from typer.testing import CliRunner
+from confluent_kafka.admin import AdminClient
 
-from cli.command_line import app
 from ingest.kafka.address import KafkaTopic
 from ingest.trade import Trade
 from ingest.tradelog.contract import partition_of
+from tests.cli.running import objects, run
 from tests.kafka_broker.broker import Broker
 from tests.ports import free_port
 from tests.throttle.topic_job import TopicJob, append, make_log
@@ -51,55 +45,16 @@ def job(redis_url: str, client: redis.Redis, topic: KafkaTopic) -> TopicJob:
 
 
 def wire(isin: str, seq: int) -> tuple[str, bytes]:
-    """Make an entry of a trade of this moment."""
     trade = Trade(isin, time.time_ns() // 1_000, seq, f"{seq}.50", "5")
     return isin, trade.to_wire()
 
 
 def delete(topic: KafkaTopic, partition: int, before: int) -> None:
-    """Delete a partition's oldest entries, as retention does."""
     admin = AdminClient(topic.client_options({}))
     for future in admin.delete_records(
         [TopicPartition(topic.topic, partition, before)]
     ).values():
         future.result(30)
-
-
-def stamp_by_producers(topic: KafkaTopic) -> None:
-    """Have the topic keep the stamps that its producers set."""
-    entry = ConfigEntry(
-        *("message.timestamp.type", "CreateTime"),
-        incremental_operation=AlterConfigOpType.SET,
-    )
-    kind = ConfigResource.Type.TOPIC
-    resource = ConfigResource(kind, topic.topic, incremental_configs=[entry])
-    admin = AdminClient(topic.client_options({}))
-    for future in admin.incremental_alter_configs([resource]).values():
-        future.result(30)
-
-
-def run(*arguments: str) -> Result:
-    """Run a command."""
-    return CliRunner().invoke(app, arguments)
-
-
-def objects(*arguments: str) -> list[Any]:
-    """Return the JSON objects a command prints."""
-    result = run(*arguments, "--json")
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return [json.loads(line, parse_float=str) for line in result.stdout.splitlines()]
-
-
-def test_books_and_windows_are_those_of_any_log(job: TopicJob) -> None:
-    """Balanced; a quiet window is a window."""
-    result = run("ledger")
-    assert result.exit_code == 0
-    assert result.stdout.endswith("balanced\n")
-    [ledger] = objects("ledger")
-    assert ledger["total"]["read"] == ledger["total"]["log"] == 63
-    assert ledger["total"]["refused"] == {"not_json": 2}
-    rows = [row for w in objects("windows", "--rows") for row in w["data"]]
-    assert sum(row["trades"] for row in rows) == 61
 
 
 def test_trades_are_shown_by_their_offsets(job: TopicJob) -> None:
@@ -119,22 +74,6 @@ def test_trades_are_shown_by_their_offsets(job: TopicJob) -> None:
     refused = objects("trades", "--reason", "not_json")
     assert len(refused) == 2
     assert "\x1b" not in run("trades", "--reason", "not_json").stdout
-
-
-def test_dead_letters_have_the_place_and_the_time_of_their_trade(
-    job: TopicJob,
-) -> None:
-    """The same in the log and among the letters."""
-    letters = objects("trades", "--dead")
-    key = "position"
-    assert sorted(letters, key=lambda one: one[key]) == sorted(
-        objects("trades", "--reason", "not_json"), key=lambda one: one[key]
-    )
-    for letter in letters:
-        assert letter in objects("trades", "--dead", "--from", letter["position"])
-        assert letter in objects("trades", "--dead", "--from", str(letter["append_ms"]))
-    assert objects("trades", "--dead", "--from", f"{PLACE[A]}:0")
-    assert objects("trades", "--dead", "--from", f"{PLACE[A]}:21") == []
 
 
 def test_windows_computed_again_are_right_as_far_as_the_topic_holds_them(
@@ -226,21 +165,6 @@ def test_trades_of_another_form_are_shown_as_what_they_stand_for(
     assert (last["payload"], "reason" in last) == ("1;2", False)
 
 
-def test_a_topic_made_again_is_not_the_one_that_was_read(
-    job: TopicJob, client: redis.Redis, topic: KafkaTopic
-) -> None:
-    """Its positions mean something else."""
-    client.hset("tt:meta", "log:throttle", "kafka:another")
-    result = run("rebuild")
-    assert result.exit_code == 3
-    assert "is from the log kafka:another, the log there is now is kafka:" in (
-        result.stderr
-    )
-    result = run("reconcile")
-    assert result.exit_code == 3
-    assert "no job has read the log kafka:" in result.stderr
-
-
 def test_a_topic_that_is_not_there_is_one_sentence(
     topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,15 +222,6 @@ def test_the_pipeline_describes_a_topic_without_its_secrets(
     assert "hidden" not in text + chart
 
 
-def test_figures_are_json_of_their_own(job: TopicJob) -> None:
-    """For programs: numbers without separators, every partition named."""
-    found = orjson.loads(run("reconcile", "--json").stdout)
-    assert found["right"] is True
-    assert found["log"] == job.info.log_id
-    assert [one["partition"] for one in found["partitions"]] == list(range(PARTITIONS))
-    assert found["totals"]["total"]["refused"] == {"not_json": 2}
-
-
 def test_the_ledger_names_what_waits_behind_a_transaction(
     job: TopicJob, topic: KafkaTopic
 ) -> None:
@@ -328,22 +243,3 @@ def test_the_ledger_names_what_waits_behind_a_transaction(
     producer.abort_transaction(30)
     job.publish()
     assert objects("ledger")[0]["waiting"] == []
-
-
-def test_an_old_stamp_of_a_producer_is_told_as_such(
-    job: TopicJob, topic: KafkaTopic
-) -> None:
-    """Its trade is of this moment: it is not refused as one from the future."""
-    stamp_by_producers(topic)
-    producer = Producer(topic.client_options({}))
-    isin, payload = wire(B, 21)
-    old_ms = time.time_ns() // 1_000_000 - 3_600_000
-    producer.produce(topic.topic, payload, partition=PLACE[isin], timestamp=old_ms)
-    assert producer.flush(30) == 0
-    job.publish()
-    letters = [
-        one for one in objects("trades", "--dead") if one["reason"] != "not_json"
-    ]
-    assert [letter["reason"] for letter in letters] == ["old_stamp"]
-    assert "with CreateTime the producer" in letters[0]["error"]
-    assert run("ledger").stdout.endswith("balanced\n")

@@ -27,7 +27,6 @@ pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
 
 
 def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as somebody types it."""
     environment = {k: v for k, v in os.environ.items() if "TICKTHROTTLE" not in k}
     programs = Path(sys.executable).parent
     environment |= {

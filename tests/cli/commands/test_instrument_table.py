@@ -39,14 +39,12 @@ class Table:
         return result.stderr if code else result.stdout
 
     def load(self, text: str, *options: str, code: int = 0) -> str:
-        """Load a list."""
         self.file.write_text(text, "utf-8")
         return self.run("load", str(self.file), *options, code=code)
 
 
 @pytest.fixture
 def table(redis_url: str, tmp_path: Path) -> Table:
-    """A table without instruments."""
     return Table(redis_url, tmp_path)
 
 
@@ -72,7 +70,6 @@ def test_a_list_is_loaded_and_shown(table: Table, client: redis.Redis) -> None:
 
 
 def test_what_is_shown_can_be_loaded_again(table: Table) -> None:
-    """Digit for digit."""
     table.load(INSTRUMENT_LIST)
     assert table.load(table.run("show", "--csv")).endswith(" 3 unchanged\n")
 
@@ -97,7 +94,6 @@ def test_an_update_changes_only_what_the_file_has(table: Table) -> None:
 
 
 def test_an_instrument_may_leave_and_come_back(table: Table) -> None:
-    """Its history says so."""
     table.load(INSTRUMENT_LIST)
     kept = "".join(INSTRUMENT_LIST.splitlines(True)[:3])
     assert table.load(kept) == "0 added, 0 changed, 1 removed, 2 unchanged\n"
@@ -143,7 +139,6 @@ def test_an_update_gives_nobody_a_code_that_another_instrument_has(
 
 
 def test_a_bad_list_changes_nothing(table: Table, client: redis.Redis) -> None:
-    """One sentence, exit code 3."""
     table.load(INSTRUMENT_LIST)
     for text, words in (
         ("", "line 1, header '': must have a column isin"),
@@ -164,13 +159,11 @@ def test_a_bad_list_changes_nothing(table: Table, client: redis.Redis) -> None:
 
 
 def test_a_list_may_be_forced(table: Table) -> None:
-    """Also an empty one."""
     table.load(INSTRUMENT_LIST)
     assert table.load("isin\n", "--force")[:30] == "0 added, 0 changed, 3 removed,"
 
 
 def test_without_a_server_there_is_one_sentence(tmp_path: Path) -> None:
-    """What cannot be reached is named."""
     nowhere = Table("redis://:secret@127.0.0.1:1", tmp_path)
     for arguments in (("show",), ("history", SAMSUNG)):
         sentence = nowhere.run(*arguments, code=3)
@@ -183,7 +176,6 @@ def test_without_a_server_there_is_one_sentence(tmp_path: Path) -> None:
 def test_a_loader_that_is_killed_leaves_the_old_list_or_the_new(
     table: Table, redis_url: str, client: redis.Redis, tmp_path: Path
 ) -> None:
-    """Nobody ever reads half of one."""
     isins = make_isins(3_000)
     files = []
     for number in range(2):

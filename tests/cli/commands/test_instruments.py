@@ -29,7 +29,6 @@ def test_the_command_prints_what_the_simulator_trades() -> None:
 
 
 def test_a_run_of_the_simulator_names_its_instruments(tmp_path: Path) -> None:
-    """The file is in the run's folder."""
     path = instruments_file_of(RunSettings(), tmp_path)
     assert path == tmp_path / "instruments.csv"
     assert path.read_text("utf-8") == OWN
@@ -60,7 +59,6 @@ def test_a_list_of_the_exchange_is_loaded_as_it_is(redis_url: str) -> None:
 
 
 def test_a_list_in_another_encoding_is_told_so() -> None:
-    """With the option."""
     path = str(input_file("b/b37_krx_list_cp949.csv"))
     done = runner.invoke(app, ["instruments", "load", path, "--redis-url", "redis://x"])
     assert "must be UTF-8: --form encoding=cp949 perhaps" in done.stderr

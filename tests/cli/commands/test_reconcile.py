@@ -8,17 +8,15 @@ from typing import Any
 
 import pytest
 import redis
-from click.testing import Result
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from typer.testing import CliRunner
 
-from cli.command_line import app
 from cli.commands.open_history import Past
 from ingest.feed.receipt import Receipt
 from ingest.kafka.address import KafkaTopic
 from ingest.trade import Trade
 from ingest.tradelog.contract import AppendTally, partition_of
+from tests.cli.running import run
 from tests.kafka_broker.broker import Broker
 from tests.throttle.topic_job import TopicJob, append, make_log, make_receipt
 from throttle.testing.driver import ThrottleDriver
@@ -32,13 +30,11 @@ W = 2_000
 
 @pytest.fixture(autouse=True)
 def _server(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Point the command to the test's server."""
     monkeypatch.setenv("REDIS_URL", redis_url)
 
 
 @pytest.fixture
 def topic(kafka: Broker, monkeypatch: pytest.MonkeyPatch) -> KafkaTopic:
-    """An empty topic that the command is pointed to."""
     made = make_log(kafka, PARTITIONS)
     monkeypatch.setenv("TICKTHROTTLE_TRADE_LOG", "kafka")
     monkeypatch.setenv("TICKTHROTTLE_KAFKA_SERVERS", made.servers)
@@ -67,14 +63,9 @@ def keep(path: Path, receipt: Receipt) -> list[str]:
     return ["--acknowledged", str(path)]
 
 
-def run(*arguments: str) -> Result:
-    """Run the command."""
-    return CliRunner().invoke(app, ["reconcile", *arguments])
-
-
 def look(*arguments: str) -> Any:
     """Return the JSON object it prints, checked against its exit code."""
-    result = run(*arguments, "--json")
+    result = run("reconcile", *arguments, "--json")
     assert result.stdout, result.stderr
     found = json.loads(result.stdout)
     assert result.exit_code == (0 if found["right"] else 1)
@@ -89,7 +80,7 @@ def test_figures_agree_while_all_is_well(
     first = keep(tmp_path / "a.json", append(topic, wires(400)))
     job = TopicJob(redis_url, client, topic)
     job.publish()
-    result = run(*first)
+    result = run("reconcile", *first)
     assert result.exit_code == 0
     assert result.stdout.endswith("\nevery trade is accounted for\n")
     name, *figures = result.stdout.splitlines()[-2].split()
@@ -108,72 +99,8 @@ def test_figures_agree_while_all_is_well(
     assert (line["trimmed"], line["held"] + line["trimmed"]) == (300, line["read"])
 
 
-@pytest.mark.kafka
-def test_a_trade_that_was_deleted_before_it_was_read_is_named(
-    redis_url: str, client: redis.Redis, topic: KafkaTopic, tmp_path: Path
-) -> None:
-    """While it waits, and after the job has passed it over; the ledger says so, too."""
-    append(topic, wires(5))
-    job = TopicJob(redis_url, client, topic)
-    job.publish()
-    sure = keep(tmp_path / "a.json", append(topic, wires(5)))
-    delete(topic, job.cut.position(P) + 3)
-    assert look(*sure)["problems"] == [
-        f"partition {P}, job throttle: 2 entries behind the newest cut were deleted "
-        "before they were read"
-    ]
-    job.publish()
-    problems = look()["problems"]
-    assert len(problems) == 2
-    assert all("10 were read" in one and f"partition {P}," in one for one in problems)
-    ledger = CliRunner().invoke(app, ["ledger"])
-    assert ledger.exit_code == 1
-    assert f"partition {P}: the log counted 12 trades" in ledger.stdout
-
-
-@pytest.mark.kafka
-def test_trades_of_another_producer_are_named_and_may_be_allowed_for(
-    redis_url: str, client: redis.Redis, topic: KafkaTopic, tmp_path: Path
-) -> None:
-    """Between the first and the last acknowledged one."""
-    first = append(topic, wires(3))
-    append(topic, wires(1, (A,))[:1])
-    second = append(topic, wires(3))
-    TopicJob(redis_url, client, topic).publish()
-    tallies = [
-        AppendTally(one.acknowledged + other.acknowledged, one.first, other.last)
-        for one, other in zip(first.partitions, second.partitions, strict=True)
-    ]
-    of_both = keep(tmp_path / "a.json", make_receipt(first.log_id, *tallies))
-    assert look(*of_both)["problems"] == [
-        f"partition {P}: 1 entries of other producers are among those acknowledged; "
-        "no receipt accounts for them"
-    ]
-    assert look("--others", *of_both)["right"]
-    both = [*keep(tmp_path / "1.json", first), *keep(tmp_path / "2.json", second)]
-    assert look(*both)["notes"] == [
-        f"partition {P}: 1 entries lie outside of what the receipts cover"
-    ]
-
-
-@pytest.mark.kafka
-def test_a_trade_that_was_acknowledged_and_is_not_there_is_named(
-    redis_url: str, client: redis.Redis, topic: KafkaTopic, tmp_path: Path
-) -> None:
-    """A broker that lost what it had promised to keep."""
-    receipt = append(topic, wires(3))
-    receipt.partitions[P].acknowledged += 2
-    TopicJob(redis_url, client, topic).publish()
-    found = look(*keep(tmp_path / "a.json", receipt))
-    assert found["problems"] == [
-        f"partition {P}: 6 trades were acknowledged, the log has had 4 where they "
-        "should be: 2 are missing"
-    ]
-
-
 @pytest.fixture
 def driver(redis_url: str) -> Iterator[ThrottleDriver]:
-    """A job over a log of Redis."""
     with ThrottleDriver(redis_url=redis_url, partitions=PARTITIONS) as started:
         yield started
 
@@ -224,7 +151,6 @@ def test_a_log_on_redis_is_reconciled_by_the_same_rules(
 def test_a_job_is_looked_at_again_while_it_goes_on(
     client: redis.Redis, driver: ThrottleDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A difference between two moments is none."""
     feed(client, driver, 10)
     driver.turn_clock(W)
     key = "tt:ledger:throttle"
@@ -265,14 +191,14 @@ def test_what_cannot_be_reconciled_is_one_sentence(
         (broken, "log_id : Field required"),
         (other, "is of the log another, this one is "),
     ):
-        result = run("--acknowledged", str(file))
+        result = run("reconcile", "--acknowledged", str(file))
         assert result.exit_code == 2
         assert result.stderr.startswith(f"tickthrottle: acknowledged {file}: ")
         assert sentence in result.stderr
-    assert run("--job", "night").exit_code == 3
-    assert "has never run on this stream" in run("--job", "night").stderr
+    assert run("reconcile", "--job", "night").exit_code == 3
+    assert "has never run on this stream" in run("reconcile", "--job", "night").stderr
     client.delete("tt:ledger:throttle")
-    assert "job throttle: has no ledger" in run().stderr
+    assert "job throttle: has no ledger" in run("reconcile").stderr
     client.hset("tt:log", "id", "another")
-    assert run().exit_code == 3
-    assert "no job has read the log another yet" in run().stderr
+    assert run("reconcile").exit_code == 3
+    assert "no job has read the log another yet" in run("reconcile").stderr

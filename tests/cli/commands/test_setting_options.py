@@ -65,7 +65,6 @@ def run(*arguments: str) -> tuple[int, str, str]:
     @options_of(Table, "legs")
     @options_of(Meal, *FIELDS, recipe="--book")
     def serve(*, loud: bool = False, meal: Meal, table: Table) -> None:
-        """Serve a meal."""
         typer.echo(repr((loud, *(getattr(meal, name) for name in FIELDS), table.legs)))
 
     done = CliRunner().invoke(app, list(arguments), env={"MEAL_SECRET": "x"})
@@ -73,7 +72,6 @@ def run(*arguments: str) -> tuple[int, str, str]:
 
 
 def test_what_is_not_said_is_left_to_the_class() -> None:
-    """Its defaults hold."""
     expected = (False, 4, 9.5, "soup", False, None, (), 4)
     assert run() == (0, f"{expected!r}\n", "")
 
@@ -91,14 +89,12 @@ def test_every_kind_of_option_reaches_its_field() -> None:
 def test_a_variable_is_followed_and_an_option_wins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As for every setting."""
     monkeypatch.setenv("MEAL_GUESTS", "7")
     assert run()[1].startswith("(False, 7,")
     assert run("--guests", "8")[1].startswith("(False, 8,")
 
 
 def test_a_value_out_of_bounds_ends_the_command_with_one_sentence() -> None:
-    """The bounds are the class's."""
     code, _, errors = run("--guests", "0")
     assert code == 2
     assert errors.startswith("tickthrottle: guests 0: Input should be greater than")

@@ -33,7 +33,6 @@ def wanted(**fields: object) -> TradeQuery:
 
 
 def nowhere(time_ms: int, partitions: Iterable[int]) -> dict[int, int]:
-    """Know nothing of any moment."""
     raise AssertionError(time_ms)
 
 
@@ -43,7 +42,6 @@ def appended(partition: int, position: int) -> int | None:
 
 
 def test_without_a_wish_every_partition_is_looked_into_from_its_beginning() -> None:
-    """The newest are then taken."""
     assert wanted().partitions(3) == [0, 1, 2]
     assert wanted().after([0, 1], nowhere) == {}
 
@@ -100,7 +98,6 @@ def test_a_trade_is_wanted_for_its_instrument_and_its_reason() -> None:
 
 
 def test_some_are_the_first_ones_oldest_first() -> None:
-    """Read newest first, they are turned round."""
     assert newest_last(iter(range(9)), 3, newest_first=False) == [0, 1, 2]
     assert newest_last(iter(range(9, 0, -1)), 3, newest_first=True) == [7, 8, 9]
 
@@ -117,7 +114,6 @@ def test_a_trade_stands_for_the_window_it_was_published_in() -> None:
 
 
 def test_a_moment_stands_for_itself() -> None:
-    """And nothing for nothing."""
     assert window_end("from", 77, [], RULE, appended) == 77
     assert window_end("from", None, [], RULE, appended) is None
 

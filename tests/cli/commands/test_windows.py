@@ -18,7 +18,6 @@ from tests.gateway.samples import make_row, make_snapshot
 def test_a_row_is_shown_with_its_sums(
     sums: bytes, cells: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A dash is what nobody knows."""
     row = make_row()._replace(sums=sums)
     print_windows([make_snapshot(1, row)], with_rows=True)
     head, line = capsys.readouterr().out.splitlines()

@@ -9,7 +9,6 @@ from tests.conftest import eventually
 
 
 def make_child(code: str, folder: Path, events: list[Any]) -> ChildProcess:
-    """Start a part that runs some Python."""
     command = [sys.executable, "-u", "-c", code]
     return ChildProcess(
         "part", command, {}, folder / "part.log", lambda *event: events.append(event)

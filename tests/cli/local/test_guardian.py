@@ -28,7 +28,6 @@ def start(code: str) -> subprocess.Popen[str]:
 
 
 def test_a_group_that_ignores_sigterm_is_killed() -> None:
-    """Nothing outlives its parent for long."""
     with start(STUBBORN) as process:
         end_groups({process.pid}, grace_s=0.2)
         assert process.wait(timeout=5 * PATIENCE) == -9

@@ -17,21 +17,18 @@ from ingest.settings import IngestSettings
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pipelines of whoever runs the tests are not found."""
     monkeypatch.setenv("TICKTHROTTLE_STATE_DIR", str(tmp_path))
     monkeypatch.delenv("REDIS_URL", raising=False)
 
 
 @pytest.fixture
 def gone() -> int:
-    """The number of a process that has ended."""
     number = max(psutil.pids()) + 1
     assert not psutil.pid_exists(number)
     return number
 
 
 def note(folder: Path, port: int, process: int | None = None, **more: str) -> str:
-    """Note that a pipeline runs; return its server's address."""
     url = f"redis://127.0.0.1:{port + 20_000}/0"
     run = folder / f"run-{port}"
     run.mkdir()
@@ -56,7 +53,6 @@ def test_the_only_one_is_meant(tmp_path: Path) -> None:
 def test_who_names_a_server_needs_no_pipeline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By an option or by the variable."""
     note(tmp_path, 8000)
     elsewhere = "redis://elsewhere"
     settings, pipeline = join_pipeline(IngestSettings, {"redis_url": elsewhere})
@@ -100,6 +96,5 @@ def test_what_a_killed_run_has_left_does_not_count(tmp_path: Path, gone: int) ->
 
 
 def test_where_nothing_runs_the_default_holds() -> None:
-    """As ever."""
     settings, pipeline = join_pipeline(IngestSettings, {})
     assert (settings.redis_url, pipeline) == ("redis://127.0.0.1:6379", None)

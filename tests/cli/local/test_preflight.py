@@ -20,7 +20,6 @@ LOCAL = "tests.ingest.adapters.local_feeds"
 
 
 def refusal(settings: RunSettings, log: TopicSettings | None = None) -> str:
-    """Return the sentence with which a run is refused."""
     with pytest.raises(RunFailed) as failed:
         check_parts(settings, None, log)
     assert "\n" not in str(failed.value)

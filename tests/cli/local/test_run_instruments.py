@@ -33,7 +33,6 @@ def test_the_list_of_an_exchange_names_a_runs_instruments(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("feed", [None, "none", "upbit"])
 def test_a_list_that_is_none_is_refused(feed: str | None, tmp_path: Path) -> None:
-    """Whoever feeds the run."""
     own = tmp_path / "own.csv"
     own.write_text("code,name\n005930,Samsung\n")
     settings = RunSettings(feed=feed, instruments_file=own)

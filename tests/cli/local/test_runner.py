@@ -34,21 +34,6 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 LOCAL = "tests.ingest.adapters.local_feeds"
 
 
-def test_an_exchange_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
-    """Before anything is started."""
-    settings = RunSettings(port=free_port(), state_dir=tmp_path, feed=f"{LOCAL}:Away")
-    with pytest.raises(RunFailed) as failed:
-        run_local(settings, threading.Event())
-    assert str(failed.value).startswith("feed binance: 127.0.0.1 cannot be reached: ")
-    assert "\n" not in str(failed.value)
-
-
-def test_an_adapter_that_there_is_not_is_named(tmp_path: Path) -> None:
-    settings = RunSettings(port=free_port(), state_dir=tmp_path, feed="nyse")
-    with pytest.raises(RunFailed, match=r"adapter 'nyse': must be one of upbit, "):
-        run_local(settings, threading.Event())
-
-
 @pytest.mark.spark
 def test_a_feed_and_a_tape_are_too_many(tmp_path: Path) -> None:
     tape = tmp_path / "tape"
@@ -116,7 +101,6 @@ time.sleep(600)
 
 @pytest.mark.redis
 def test_a_part_that_dies_ends_the_start(tmp_path: Path) -> None:
-    """At once, with its last words."""
     program = "print('no Java here'); raise SystemExit(3)"
     with starting(tmp_path, program) as (_, ends):
         eventually(lambda: ends, 30)

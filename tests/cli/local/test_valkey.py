@@ -3,14 +3,12 @@
 import subprocess
 from pathlib import Path
 
-import psutil
 import pytest
 import redis
 
 from cli.local.valkey import valkey_command, wait_for_server
 from tests.conftest import eventually
 from tests.ports import free_port
-from tickthrottle_client.redis_faults import is_passing
 
 pytestmark = pytest.mark.redis
 
@@ -59,40 +57,3 @@ def test_a_killed_server_that_keeps_data_comes_back_with_all_it_had(
                 eventually(lambda: client.xlen("log") == 1_000)
         finally:
             process.kill()
-
-
-def test_a_server_whose_disk_is_full_has_its_clients_wait(tmp_path: Path) -> None:
-    """It takes nothing that it could not keep, and goes on when there is room."""
-    port = free_port()
-    command = valkey_command(port, tmp_path, keeps_data=True)
-    # Python ignores the signal that tells of the limit; so must the server.
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, restore_signals=False
-    ) as process:
-        try:
-            assert wait_for_server(f"redis://127.0.0.1:{port}", within_s=10)
-            limits = psutil.Process(process.pid)
-            limits.rlimit(psutil.RLIMIT_FSIZE, (20_000, 2**62))
-            with redis.Redis(port=port) as client:
-                with pytest.raises(redis.ResponseError) as refused:
-                    fill(client)
-                assert str(refused.value).startswith("MISCONF ")
-                assert is_passing(refused.value)
-                limits.rlimit(psutil.RLIMIT_FSIZE, (2**62, 2**62))
-                eventually(lambda: is_taken(client))
-        finally:
-            process.kill()
-
-
-def fill(client: redis.Redis) -> None:
-    """Set keys until the server refuses one, or there are a thousand."""
-    for number in range(1_000):
-        client.set(f"key:{number}", "x" * 100)
-
-
-def is_taken(client: redis.Redis) -> bool:
-    """Tell whether a server takes a value."""
-    try:
-        return bool(client.set("later", "x"))
-    except redis.ResponseError:
-        return False

@@ -51,7 +51,6 @@ def test_what_nobody_has_said_is_left_out() -> None:
 
 
 def test_a_price_that_has_not_changed_has_no_arrow() -> None:
-    """Nor a sign."""
     cells = make_quote(prev_close="71900.0").cells(UTC)
     assert cells[3:5] == ("0.0", "0.00%")
 
@@ -63,7 +62,6 @@ def test_groups_keep_every_digit(number: Decimal) -> None:
 
 
 def test_a_clock_has_milliseconds() -> None:
-    """Cut off, as on the board."""
     assert clock(TIME_US, UTC) == "00:00:01.566"
 
 

@@ -4,13 +4,12 @@ import json
 
 import pytest
 import redis
-from typer.testing import CliRunner
 
-from cli.command_line import app
 from gateway import health_monitor
 from gateway.health import jobs
 from ingest.redis_keys import Keys
 from ingest.tradelog.redis_log_reader import open_log
+from tests.cli.running import printed
 from tests.conftest import eventually
 from tests.dead_proxy import DEAD_PROXY
 from tests.gateway.servers import Gateway, running_gateway
@@ -20,15 +19,7 @@ from throttle.contract.candidate import candidate_field, encode_candidate
 pytestmark = pytest.mark.redis
 
 
-def run(*arguments: str, code: int) -> str:
-    """Run the command; return what it prints, or its sentence if it fails."""
-    result = CliRunner().invoke(app, ["status", *arguments])
-    assert result.exit_code == code, result.output
-    return result.stderr if code > 1 else result.stdout
-
-
 def url_of(gateway: Gateway) -> str:
-    """Return the address of the operators' port."""
     return f"http://127.0.0.1:{gateway.operators.port}"
 
 
@@ -40,8 +31,10 @@ def test_a_pipeline_without_a_job_has_a_fault(
     with running_gateway(redis_url) as gateway:
         # What it logs of its start would be among the lines.
         gateway.wait_for("reloads")
-        lines = run("--url", url_of(gateway), code=1).splitlines()
-        answer = json.loads(run("--url", url_of(gateway), "--json", code=1))
+        lines = printed("status", "--url", url_of(gateway), code=1).splitlines()
+        answer = json.loads(
+            printed("status", "--url", url_of(gateway), "--json", code=1)
+        )
     assert lines[0].startswith("FAULT: ")
     assert [line.split()[0] for line in lines[-6:]] == [
         *("feed", "log", "job", "stream", "gateway", "clients")
@@ -53,7 +46,7 @@ def test_a_start_is_no_fault(redis_url: str) -> None:
     """It ends with 0, and says that not all is known."""
     with running_gateway(redis_url) as gateway:
         gateway.wait_for("reloads")
-        lines = run("--url", url_of(gateway), code=0).splitlines()
+        lines = printed("status", "--url", url_of(gateway), code=0).splitlines()
         incidents = json.loads(gateway.operators.get("/v1/incidents")[1])["data"]
     assert lines[0].startswith("?: ")
     assert incidents == []
@@ -74,9 +67,9 @@ def test_a_start_that_does_not_end_is_a_fault(
             return [finding["code"] for finding in diagnosis["findings"]]
 
         eventually(lambda: findings() == ["starting"])
-        run("--url", url_of(gateway), code=0)
+        printed("status", "--url", url_of(gateway), code=0)
         eventually(lambda: findings() == ["start_fails"])
-        lines = run("--url", url_of(gateway), code=1).splitlines()
+        lines = printed("status", "--url", url_of(gateway), code=1).splitlines()
         assert lines[0].startswith("FAULT: The throttle job has failed to start since ")
         assert "it has been starting for " in lines[0]
         assert "See its log" in lines[1]
@@ -93,7 +86,7 @@ def test_a_start_that_does_not_end_is_a_fault(
 def test_a_redis_that_does_not_answer_leaves_nothing_known() -> None:
     """There may have been any number of trades."""
     with running_gateway(f"redis://127.0.0.1:{free_port()}") as gateway:
-        lines = run("--url", url_of(gateway), code=1).splitlines()
+        lines = printed("status", "--url", url_of(gateway), code=1).splitlines()
     assert lines[0].startswith("FAULT: Redis has not answered")
     shown = {line.split()[0]: line.split(maxsplit=2)[-1] for line in lines[-6:]}
     assert shown["feed"] == shown["job"] == shown["stream"] == "not known"
@@ -112,17 +105,16 @@ def test_a_port_for_everybody_has_no_status(redis_url: str) -> None:
     """The sentence names the address and what it answers."""
     with running_gateway(redis_url) as gateway:
         url = f"http://127.0.0.1:{gateway.port}"
-        sentence = run("--url", url, code=3)
+        sentence = printed("status", "--url", url, code=3)
     assert sentence.startswith(f"tickthrottle: {url}/v1/pipeline answers 404: ")
 
 
 def test_nobody_there_is_told_in_a_sentence() -> None:
-    """So is what is no address."""
     url = f"http://127.0.0.1:{free_port()}"
-    assert run("--url", url, code=3).startswith(
+    assert printed("status", "--url", url, code=3).startswith(
         f"tickthrottle: no gateway answers at {url}/v1/pipeline: "
     )
-    assert run("--url", "here", code=2) == (
+    assert printed("status", "--url", "here", code=2) == (
         "tickthrottle: url 'here': must be like http://127.0.0.1:8000/\n"
     )
 
@@ -135,5 +127,7 @@ def test_no_proxy_is_asked_for_an_operators_port(
         gateway.wait_for("reloads")
         for name, value in DEAD_PROXY.items():
             monkeypatch.setenv(name, value)
-        answer = json.loads(run("--url", url_of(gateway), "--json", code=0))
+        answer = json.loads(
+            printed("status", "--url", url_of(gateway), "--json", code=0)
+        )
     assert answer["diagnosis"]["level"] == "unknown"

@@ -66,13 +66,11 @@ def test_what_is_not_known_exactly_is_said_so() -> None:
 
 
 def test_a_time_of_another_day_has_its_date() -> None:
-    """Or it would be taken for today's."""
     lines = status_lines(make_answer(well_since_ms=WELL_MS - 1_000), UTC)
     assert lines[0] == "All is well since 2026-03-19 23:59:59."
 
 
 def test_a_fault_comes_first_with_what_to_do() -> None:
-    """In the gateway's own words."""
     finding = {
         "level": "bad",
         "text": "The throttle job has been dead",

@@ -31,7 +31,6 @@ pytestmark = pytest.mark.redis
 
 
 def test_a_screen_has_as_many_rows_as_fit() -> None:
-    """And says how many there are besides."""
     view = QuoteView(["*"], "code", is_green_up=False)
     for number, isin in enumerate((SAMSUNG, HYNIX, NAVER)):
         item = {"isin": isin, "price": Decimal(1), "size": Decimal(1), "trades": number}
@@ -49,7 +48,6 @@ def test_a_screen_has_as_many_rows_as_fit() -> None:
 
 @contextmanager
 def watching(*arguments: str, stdout: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the command; it is ended with the block."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tickthrottle", "watch", *arguments],
         cwd=ROOT,
@@ -68,7 +66,6 @@ def watching(*arguments: str, stdout: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def url_of(gateway: Gateway) -> str:
-    """Return the address of a gateway."""
     return f"http://127.0.0.1:{gateway.port}"
 
 

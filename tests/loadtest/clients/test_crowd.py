@@ -34,7 +34,6 @@ clients miss several while the machine is busy, and give up the line.
 
 @pytest.fixture
 def market(client: redis.Redis) -> Market:
-    """A market that has published three windows."""
     market = Market(client)
     for _ in range(3):
         market.publish_window()
@@ -49,7 +48,6 @@ def listening(
     token: str | None = None,
     keys: int = 7,
 ) -> Iterator[Crowd]:
-    """A crowd that is about to join."""
     audience = Audience(
         clients,
         parse_mix(mix),
@@ -65,7 +63,6 @@ def listening(
 
 
 def judge(listeners: Crowd, market: Market, offset: int, from_ms: float) -> Judgement:
-    """Settle and judge; all but the stalled have everything."""
     assert listeners.settle(offset, within_s=20 * PATIENCE) == 0
     return listeners.judge(market.reference(), from_ms, time.time() * 1e3)
 
@@ -93,7 +90,7 @@ def test_a_healthy_stream_has_no_fault(
     """Clients of every kind join in mid-run; whatever happens, nothing is wrong."""
     from_ms = time.time() * 1e3
     with (
-        running_gateway(redis_url, heartbeat_ms=300) as gateway,
+        running_gateway(redis_url, heartbeat_ms=RARE_MS) as gateway,
         listening(gateway) as listeners,
     ):
         for number in range(12):
@@ -133,7 +130,6 @@ def test_a_healthy_stream_has_no_fault(
 def test_a_token_is_shown_where_one_is_asked_for(
     market: Market, redis_url: str, tmp_path: Path
 ) -> None:
-    """By every kind: nobody is sent away."""
     key_file = tmp_path / "token.key"
     key_file.write_text(SECRET)
     from_ms = time.time() * 1e3
@@ -237,30 +233,7 @@ def test_stalled_clients_are_closed_and_come_back(
         eventually(is_back, 60)
 
 
-def test_a_crowd_may_join_others_after_it_has_left(
-    market: Market, redis_url: str
-) -> None:
-    """Nothing of the first ones is left."""
-    with (
-        running_gateway(redis_url, heartbeat_ms=300) as gateway,
-        listening(gateway, "watch:4,market:1", 5) as listeners,
-    ):
-        assert listeners.wait_joined(10 * PATIENCE) == 5
-        listeners.leave()
-        eventually(lambda: gateway.health()["clients"] == 0)
-        members = Audience(3, parse_mix("market:1")).members(INSTRUMENTS)
-        listeners.join(members, within_s=0)
-        assert listeners.wait_joined(10 * PATIENCE) == 3
-        offset = market.publish_window(1)
-        found = judge(listeners, market, offset, 0)
-    assert found.faults == []
-    assert {kind: judged.clients for kind, judged in found.kinds.items()} == {
-        "market": 3
-    }
-
-
 def test_refusals_are_counted_and_tried_again(market: Market, redis_url: str) -> None:
-    """By WebSocket and by HTTP."""
     with (
         running_gateway(redis_url, max_clients=2) as gateway,
         listening(gateway, "watch:3,sse:3", 6) as listeners,
@@ -279,16 +252,9 @@ def test_refusals_are_counted_and_tried_again(market: Market, redis_url: str) ->
 
 
 def test_a_process_that_is_gone_is_an_error(redis_url: str) -> None:
-    """Not a wait without end."""
     with crowd([Target("127.0.0.1", 1)], 1) as listeners:
         listeners.join(Audience(1).members(INSTRUMENTS), 0)
         eventually(lambda: listeners.ticks().seen.refused)
         os.kill(listeners.pids[0], signal.SIGKILL)
         with pytest.raises(CrowdLost, match="has ended"):
             eventually(lambda: listeners.ticks() and False)
-
-
-def test_a_crowd_needs_processes() -> None:
-    """And somewhere to go."""
-    with pytest.raises(ValueError, match="processes 0"), crowd([Target("x", 1)], 0):
-        pass

@@ -30,14 +30,12 @@ def make_tape(path: Path, isin: str, times_us: range) -> Path:
 
 
 def market(profile: Profile, seconds: float | None = None, **options: Any) -> FeedPlan:
-    """A simulated market."""
     return FeedPlan(Simulator(profile=profile, **options), seconds=seconds)
 
 
 def played(
     tapes: tuple[Path, ...], seconds: float | None = None, **options: Any
 ) -> FeedPlan:
-    """Tapes that are played."""
     return FeedPlan(ReplayOptions(**options), tapes, seconds)
 
 
@@ -51,7 +49,6 @@ def tapes(tmp_path: Path) -> tuple[Path, ...]:
 
 
 def dues_us(plan: FeedPlan, at_most: int = 10_000) -> list[int]:
-    """When the first events of a plan are due."""
     events = plan.prepare(Refusals())(START_US)
     return [event.due_us for event in islice(events, at_most)]
 
@@ -71,29 +68,6 @@ def test_tapes_are_due_by_their_own_times(tapes: tuple[Path, ...]) -> None:
     """All of them at once, each as often as asked for, up to the end of the time."""
     assert len(dues_us(played(tapes, loop=3, speed=2.0))) == 330
     assert max(dues_us(played(tapes, loop=0, seconds=5.0))) < 5_000_000
-
-
-def test_a_tape_without_length_is_due_once_a_second(tmp_path: Path) -> None:
-    """Times the speed."""
-    tape = make_tape(tmp_path / "a.jsonl", ISINS[0], [0] * 10)
-    dues = dues_us(played((tape,), loop=0, speed=2.0), at_most=50)
-    assert sorted(set(dues)) == [0, 500_000, 1_000_000, 1_500_000, 2_000_000]
-
-
-def test_a_profile_sets_the_pace_of_tapes(tapes: tuple[Path, ...]) -> None:
-    """Their order stays."""
-    profile = Profile.parse("50:2s")
-    plan = played(tapes, profile=profile, loop=0)
-    dues = dues_us(plan)
-    assert len(dues) == 100
-    assert dues[:3] == [10_000, 30_000, 50_000]
-
-
-def test_a_simulated_trade_s_time_is_when_it_is_due() -> None:
-    """The exchange's clock is that of the feed."""
-    plan = market(Profile.parse("900:1s"), disorder=0.0, repeats=0.0)
-    for event in plan.prepare(Refusals())(START_US):
-        assert Trade.from_wire(event.payload).time_us == START_US + event.due_us
 
 
 def test_instruments_come_by_popularity(tapes: tuple[Path, ...]) -> None:

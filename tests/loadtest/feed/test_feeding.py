@@ -23,18 +23,15 @@ from tickthrottle_client.log_v1 import append_time_ms, position_of
 
 
 def make_plan(text: str, **options: object) -> FeedPlan:
-    """A simulated market with a profile."""
     market = Simulator(profile=Profile.parse(text), instruments=50, **options)  # type: ignore[arg-type]
     return FeedPlan(market)
 
 
 def settings_of(redis_url: str) -> IngestSettings:
-    """The settings of a log there."""
     return IngestSettings(redis_url=redis_url, partitions=2)
 
 
 def entries_of(client: redis.Redis) -> list[tuple[int, bytes]]:
-    """Append time and payload of everything in the log."""
     return sorted(
         (append_time_ms(position_of(entry_id)), fields[b"trade"])
         for partition in range(2)
@@ -92,19 +89,6 @@ def test_the_clock_starts_when_told(redis_url: str, client: redis.Redis) -> None
 
 
 @pytest.mark.redis
-def test_an_endless_feed_is_ended(redis_url: str, client: redis.Redis) -> None:
-    """Stopping gives the account of what came in until then."""
-    with feeding(make_plan("1000"), settings_of(redis_url)) as feed:
-        feed.start()
-        done = eventually(lambda: told if (told := feed.tick()).acknowledged else None)
-        account = feed.stop()
-        assert feed.stop() == account
-    assert done is not None
-    assert account.acknowledged == len(entries_of(client)) >= done.acknowledged
-    assert not psutil.pid_exists(feed.pid)
-
-
-@pytest.mark.redis
 def test_the_lag_grows_while_the_log_is_silent(
     redis_url: str, client: redis.Redis
 ) -> None:
@@ -121,28 +105,6 @@ def test_the_lag_grows_while_the_log_is_silent(
     assert add_up(parts).behind_ms > 1_000
     assert account.behind_ms.max is not None
     assert account.behind_ms.max > 1_000
-
-
-@pytest.mark.redis
-def test_tapes_are_fed_at_their_own_pace(
-    redis_url: str, client: redis.Redis, tmp_path: Path
-) -> None:
-    """All tapes at once."""
-    isins = ("KR7005930003", "KR7000660001")
-    tapes = [tmp_path / f"{isin}.jsonl" for isin in isins]
-    for isin, tape in zip(isins, tapes, strict=True):
-        lines = [
-            Trade(isin, 1_448_539_200_000_000 + number * 10_000, number, "1", "1")
-            for number in range(200)
-        ]
-        tape.write_bytes(b"\n".join(trade.to_wire() for trade in lines))
-    plan = FeedPlan(ReplayOptions(speed=2.0), tuple(tapes))
-    with feeding(plan, settings_of(redis_url)) as feed:
-        feed.start()
-        eventually(collect(feed))
-        account = feed.stop()
-    assert account.acknowledged == len(entries_of(client)) == 400
-    assert 0.9 < account.seconds < 5
 
 
 @pytest.mark.redis
@@ -174,7 +136,6 @@ def test_the_death_of_a_feed_is_told(redis_url: str) -> None:
 
 @pytest.mark.kafka
 def test_a_topic_is_fed_as_well(kafka: Broker) -> None:
-    """The settings say which log it is."""
     topic = make_topic(kafka, 2)
     settings = IngestSettings(
         trade_log="kafka", kafka_servers=topic.servers, kafka_topic=topic.topic

@@ -15,7 +15,6 @@ A = "KR7005930003"
 
 
 def make_ledger(books: Books, windows: int = 1, log: int | None = None) -> Ledger:
-    """Make the ledger of one partition."""
     since, upto = Cut(2_000, (0,), (0,)), Cut(4_000, (9,), (9,))
     return Ledger("throttle", since, upto, 1, windows, (books,), (log,), 4_000)
 

@@ -11,7 +11,6 @@ OUTCOME = make_outcome(10, 10)
 
 
 def step(load: float, *, is_good: bool) -> Step:
-    """Return a try that held or broke."""
     check = Check("lag.p99>1s", 1_200, "1.2 s", is_broken=not is_good)
     return Step(load, replace(OUTCOME, checks=[check]))
 
@@ -46,7 +45,6 @@ def test_it_ends_at_the_most() -> None:
 
 
 def test_it_ends_where_nothing_holds() -> None:
-    """There is no last good load then."""
     found = conclude("rate", search(lambda _: False))
     assert found.last_good is None
     assert found.first_bad == 10

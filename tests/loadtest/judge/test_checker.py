@@ -47,7 +47,6 @@ def test_a_wrong_item_is_found() -> None:
 
 
 def test_a_key_twice_is_found_within_a_frame_and_within_a_window() -> None:
-    """In an update and in a snapshot."""
     twice = joined().update(6, make_item(A, 7), make_item(A, 8))
     assert twice.faults == [f"{A} twice in window 12000, at offset 6"]
     again = joined().update(6, make_item(A, 7)).update(7, make_item(A, 8), window=12000)
@@ -72,7 +71,6 @@ def test_positions_do_not_go_back_on_a_connection() -> None:
 
 
 def test_an_update_before_the_snapshot_is_found() -> None:
-    """On a second connection, too."""
     told = Told().subscribe().update(5, make_item(A, 1))
     assert told.faults == ["an update before the snapshot, at offset 5"]
     again = joined().subscribe(resumed=True).update(6, make_item(A, 3))
@@ -116,7 +114,6 @@ def test_heartbeats_before_the_snapshot_move_nothing() -> None:
 
 
 def test_an_epoch_that_is_over_does_not_come_back() -> None:
-    """Another one is another truth."""
     told = joined().tell("snapshot", 1, final=True, epoch="new")
     assert told.faults == []
     assert told.tell("snapshot", 6, final=True).faults == [
@@ -125,7 +122,6 @@ def test_an_epoch_that_is_over_does_not_come_back() -> None:
 
 
 def test_errors_refusals_and_nonsense_are_faults() -> None:
-    """Nothing raises."""
     told = joined().tell("error", code="internal", message="oh")
     told.tell(
         "ack", op="subscribe", resumed=False, rejected=[{"key": A, "message": "no"}]

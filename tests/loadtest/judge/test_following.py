@@ -23,7 +23,6 @@ A, B = "KR7005930003", "KR7000660001"
 
 @pytest.fixture
 def driver(redis_url: str) -> Iterator[ThrottleDriver]:
-    """A job that has published one window."""
     with ThrottleDriver(redis_url=redis_url) as made:
         made.trade(A, "1", at_ms=100)
         made.turn_clock(2_000)
@@ -32,7 +31,6 @@ def driver(redis_url: str) -> Iterator[ThrottleDriver]:
 
 @pytest.fixture
 def follower(redis_url: str, driver: ThrottleDriver) -> Iterator[Follower]:
-    """What follows that job's stream."""
     with following(redis_url, "tt", "throttle", 2_000) as found:
         yield found
 
@@ -73,7 +71,6 @@ def test_what_is_published_from_now_on_is_taken_in(
 def test_a_hole_in_the_window_log_is_a_fault(
     driver: ThrottleDriver, follower: Follower, client: redis.Redis
 ) -> None:
-    """An offset that was never published."""
     client.xadd(Keys("tt").windows, {"snapshot": _window(follower, 3)}, id="3-0")
     assert follower.wait_for(START_MS + 6_000, within_s=10)
     [fault] = follower.faults

@@ -42,7 +42,6 @@ def follow(told: Told) -> Told:
 
 
 def wrong(told: Told, *rows: tuple[int, str, int, int], holes: Sequence = ()) -> str:
-    """Return what the judge finds wrong."""
     found = wrong_values(told.checker, make_reference(*(rows or ROWS)), holes, True)
     assert told.faults == []
     return "; ".join(found)
@@ -111,7 +110,6 @@ def test_each_lie_is_found() -> None:
 
 
 def test_a_resumed_snapshot_that_leaves_a_change_out_is_found() -> None:
-    """The client believes that nothing has changed."""
     told = Told().join(5, make_item(A, 1)).update(6, make_item(A, 3, 4))
     told.join(9, make_item(B, 4), resumed=True)
     assert f"{A} shows" in wrong(told)
@@ -181,7 +179,6 @@ def test_what_was_published_before_the_run_is_not_known() -> None:
 
 
 def judge(*told: Told, samples: int = 0) -> Judgement:
-    """Judge clients, with all windows measured, as of 30,000."""
     seen = [Seen("watch", f"client {n}", t.checker) for n, t in enumerate(told)]
     span = Span(0, 30_000, 30_000)
     return judge_all(seen, make_reference(*ROWS), span, [], samples, Random(1))
@@ -238,7 +235,6 @@ def test_staleness_counts_from_when_the_newer_trade_came() -> None:
 
 
 def test_staleness_is_sampled_within_each_window() -> None:
-    """As often as asked for."""
     told = Told(A)
     told.now_ms = 9_000
     told.join(5, make_item(A, 1))

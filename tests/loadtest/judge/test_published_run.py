@@ -11,7 +11,6 @@ END_MS = 1_773_964_802_000
 
 
 def row(isin: str, price: str, trades: int = 1, time_us: int = 7) -> Row:
-    """Make a row."""
     body = b'{"isin":"%b","time":%d,"seq":3,"price":%b,"size":1}'
     filled = body % (isin.encode(), time_us, price.encode())
     return Row(isin, encode_version(time_us, 3, 1), b"%d" % trades, filled)
@@ -48,7 +47,6 @@ def test_windows_and_rows_become_the_truth() -> None:
 
 
 def test_an_update_for_several_windows_covers_their_offsets() -> None:
-    """Its rows stand at its own offset."""
     run = PublishedRun("e", 1, 2_000)
     run.add(message(4, row(A, "1"), windows=3))
     truth = run.reference()
@@ -60,7 +58,6 @@ def test_an_update_for_several_windows_covers_their_offsets() -> None:
 
 
 def test_whatever_breaks_the_numbering_is_a_fault() -> None:
-    """Once for each, in words."""
     for messages, words in (
         ([message(7)], "offset 7: stands for 1 windows, the one before it was 5"),
         ([message(5)], "offset 5: came again after 5"),

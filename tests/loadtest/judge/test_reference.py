@@ -20,7 +20,6 @@ def make_reference() -> Reference:
 
 
 def test_offsets_do_not_go_back() -> None:
-    """A window has an instrument once."""
     with pytest.raises(ValueError, match="offset 3: has to be greater than 3"):
         Changes([CHANGES[0], CHANGES[0]])
 
@@ -52,7 +51,6 @@ def test_news_entered_the_log_when_it_is_said_or_when_it_traded() -> None:
 
 
 def test_several_jobs_are_told_by_windows_that_come_again() -> None:
-    """Each publishes its part of it."""
     assert not make_reference().is_in_parts
     windows = {1: (2_000, 0.0), 2: (4_000, 0.0), 3: (4_000, 0.0)}
     assert Reference("e", windows, {}).is_in_parts

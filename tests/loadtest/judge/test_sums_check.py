@@ -20,7 +20,6 @@ ROWS: Sequence[tuple[int, int, Sequence[tuple[str, str]]]] = (
 
 
 def sums_of(*rows: int) -> RowSums:
-    """Return the sums of all trades of some rows."""
     trades = [Amounts.of_trade(*trade) for row in rows for trade in ROWS[row][2]]
     return RowSums(len(trades), reduce(Amounts.fold, trades))
 
@@ -89,13 +88,11 @@ def test_a_price_may_be_of_a_row_that_is_held_back() -> None:
 
 
 def test_after_a_hole_sums_may_be_missing() -> None:
-    """What is there is compared."""
     rows = [said(3, trades=4), said(2), said(3, sums_of(0))]
     assert len(list(wrong_sums(rows, REFERENCE, has_holes=True))) == 1
 
 
 def test_what_nobody_knows_is_not_compared() -> None:
-    """Published rows whose sums are not there."""
     changes = [change._replace(amounts=None) for change in CHANGES]
     reference = Reference("k3x9", {}, {A: changes})
     assert list(wrong_sums([said(2), said(9)], reference, has_holes=False)) == []
@@ -116,13 +113,11 @@ def test_a_range_of_no_trades_is_compared() -> None:
 
 
 def test_late_trades_are_no_news() -> None:
-    """The change after them is."""
     changes = Changes(CHANGES)
     assert [changes.after_late(place) for place in range(5)] == [0, 1, 3, 3, 4]
 
 
 def test_rows_that_stand_for_trades_are_kept_to_be_judged() -> None:
-    """By epoch, in a bounded number."""
     reader = RowReader()
     for epoch, trades in (("a", 1), ("a", 0), ("b", 3)):
         frame = {"type": "update", "epoch": epoch, "offset": 1, "window": 2}

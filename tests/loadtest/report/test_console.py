@@ -27,13 +27,11 @@ LINE = (
 
 
 def text_of(console: Console) -> str:
-    """Return what was printed."""
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
 
 
 def test_what_is_not_known_yet_is_a_dash() -> None:
-    """Not a zero."""
     nothing = [Moment(0, 1, Fed(), CrowdTick())]
     assert (
         figures(nothing, ClientTally(), 0)["lag"] == "p50 \N{EN DASH}, p99 \N{EN DASH}"

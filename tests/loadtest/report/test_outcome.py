@@ -51,7 +51,6 @@ def outcome_of(judgement: Judgement, **changes: object) -> Outcome:
 
 
 def judged() -> Judgement:
-    """Return four prompt clients and a poller."""
     judgement = Judgement()
     watch = judgement.kind("watch")
     watch.clients = 4
@@ -90,7 +89,6 @@ def test_only_windows_of_the_stretch_count() -> None:
 
 
 def test_what_broke_beside_the_clients_is_a_fault() -> None:
-    """A part that ended comes first."""
     judgement = judged()
     judgement.fault("watch", "watch client 3: went back")
     outcome = outcome_of(judgement, incidents=["the gateway ended"])

@@ -23,13 +23,11 @@ class Elements(HTMLParser):
         self.loaded: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take one."""
         self.names.append(tag)
         self.loaded += [str(v) for name, v in attrs if name in ("src", "href")]
 
 
 def elements(page: str) -> Elements:
-    """Return the elements of a page."""
     parser = Elements()
     parser.feed(page)
     return parser
@@ -60,7 +58,6 @@ def test_what_was_found_is_text() -> None:
 
 
 def test_a_run_of_which_nothing_was_measured_has_no_plots() -> None:
-    """The words are still there."""
     result = make_result(120, 50)
     outcome = replace(
         result.outcome,

@@ -16,7 +16,6 @@ def moment(
     fed: Fed = FED,
     frames: int = 4,
 ) -> Moment:
-    """Return two seconds in which little happened."""
     seen = ClientTally(frames=frames, items=6, bytes=100)
     return Moment(at_ms, seconds, fed, CrowdTick(Counter(watch=5), seen))
 
@@ -44,7 +43,6 @@ def test_only_what_was_measured_is_told() -> None:
 
 
 def test_parts_of_a_feed_add_up() -> None:
-    """The longest delay is that of all."""
     parts = [Fed(1.0, 9, 2.0), Fed(), Fed(3.0, 31, 1.0)]
     assert add_up(parts) == Fed(4.0, 40, 2.0)
     assert add_up([]) == Fed()

@@ -17,7 +17,6 @@ from tests.loadtest.samples import (
 
 
 def printed(result: Result, width: int = 140) -> str:
-    """Return what a terminal of a width shows."""
     console = Console(file=StringIO(), width=width)
     console.print(summary(result))
     file = console.file
@@ -46,7 +45,6 @@ def test_reduction_is_of_trades_to_rows_and_to_prices_sent() -> None:
 
 
 def test_a_ledger_that_does_not_balance_says_so() -> None:
-    """Its problems are counted, and named."""
     result = make_result(40, 20)
     books = replace(result.outcome.books, problems=["a", "b"])
     text = printed(replace(result, outcome=replace(result.outcome, books=books)))

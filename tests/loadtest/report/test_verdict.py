@@ -21,7 +21,6 @@ def test_a_run_that_passed_held() -> None:
 
 
 def test_a_run_that_failed_says_how_many_thresholds_broke() -> None:
-    """Each with what was found."""
     result = make_broken_result()
     assert headline(result) == "It did not hold: 6 of 9 thresholds broke"
     broken = broken_words(result.outcome.checks)

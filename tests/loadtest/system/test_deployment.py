@@ -51,7 +51,6 @@ Test = TypeVar("Test", bound=Callable[..., None])
 
 
 def with_spark(test: Test) -> Test:
-    """Mark a test that uses the deployment."""
     for mark in (pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis):
         test = mark(test)
     return pytest.mark.timeout(300)(test)
@@ -59,18 +58,15 @@ def with_spark(test: Test) -> Test:
 
 @pytest.fixture(scope="module")
 def deployment() -> Iterator[Deployment]:
-    """A local deployment with windows of half a second."""
     with local(window_ms=500, settings=QUICK) as started:
         yield started
 
 
 def names(deployment: Deployment) -> set[str]:
-    """Return what the deployment's processes are called."""
     return {named.name for named in deployment.processes()}
 
 
 def fetch(deployment: Deployment, path: str) -> Any:
-    """Return an answer of the operators' port."""
     host, port = deployment.targets[0]
     with urllib.request.urlopen(f"http://{host}:{port + 1}{path}") as answer:
         return json.load(answer)
@@ -152,19 +148,16 @@ def test_what_spark_publishes_is_what_the_log_says(
 
 
 def read(path: Path) -> Report:
-    """Return what was reported."""
     return TypeAdapter(Report).validate_json(path.read_bytes())
 
 
 def choose(**choices: Any) -> LoadChoices:
-    """Return a small load."""
     # How late a window may be is no matter of tests: they share the machine.
     small = {"rate": 300, "warm_up_s": 5, "seconds": 6, "rules": ("lag.p99>60s",)}
     return LoadChoices(**{**small, **choices})
 
 
 def measure(deployment: Deployment, plan: LoadPlan) -> Report:
-    """Carry out a plan."""
     with RunDisplay(Console(quiet=True)) as display:
         return carry_out(plan, plan.feed.isins(), deployment, display)
 
@@ -260,7 +253,6 @@ def test_a_taken_port_is_said_in_one_sentence() -> None:
 
 
 def test_a_bad_address_is_said_in_one_sentence() -> None:
-    """Before anything is asked."""
     for gateways, words in (
         ([], "at least one address is needed"),
         (["ftp://127.0.0.1:1"], "must be like http://127.0.0.1:8000"),

@@ -17,7 +17,6 @@ IDLE = "import time; time.sleep(600)"
 
 @pytest.fixture
 def started() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Processes of a test; they are ended after it."""
     processes: list[subprocess.Popen[bytes]] = []
     yield processes
     for process in processes:
@@ -63,7 +62,6 @@ def test_a_busy_process_and_an_idle_one_are_told_apart(
 def test_processes_of_one_name_are_added_up(
     started: list[subprocess.Popen[bytes]],
 ) -> None:
-    """Two workers use what both use."""
     workers = [start(started, BUSY, "worker") for _ in range(2)]
     usage = Usage(lambda: workers, list)
     usage.sample(0.0, 0.0)
