@@ -31,7 +31,6 @@ _INTERRUPTIONS = frozenset(
     }
 )
 
-
 MOST_UNGROUPED = 200_000
 """Rows of a backlog that are not grouped by Spark: they have some 40 MB.
 
@@ -207,12 +206,15 @@ class BatchSink:
         Before there was any, a window has a row of each instrument of the table. Wrong,
         it takes longer and more memory, and the same is published.
         """
-        if self._end is None:
-            rows = self._max_windows * instruments
-            return self.begins_live or 0 < rows <= MOST_UNGROUPED
-        due = (now_ms - self._end.end_ms) / self._window_ms
-        rows = min(due, self._max_windows) * self._rows_per_window
-        return due < 2 or rows <= MOST_UNGROUPED
+        windows: float = self._max_windows
+        if self._end is not None:
+            due = (now_ms - self._end.end_ms) / self._window_ms
+            if due < 2:
+                return True
+            windows = min(due, windows)
+        elif self.begins_live or not instruments:
+            return self.begins_live
+        return windows * (self._rows_per_window or instruments) <= MOST_UNGROUPED
 
     def _say(self, published: PublishOutcome, batch_id: int) -> None:
         if published.windows > 1:

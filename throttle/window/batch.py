@@ -192,7 +192,10 @@ def assemble(
     groups = None
     if instruments.version:
         end = replace(end, instruments=instruments.version)
-        _count_unknown(every.filter(_are_instruments(every)), counts)
+        own = every.filter(_are_instruments(every))
+        unknown = own.filter(pc.is_null(own[PLACE]))
+        for partition, number in records(unknown, ("partition", "trades")):
+            counts[partition].unknown_instrument += number
         groups = _groups(every, instruments, bodies, are_newest, odd, list(windows))
     parts = list(windows.values()), list(counts.values()), letters
     together: dict[str, bytes] = {}
@@ -344,13 +347,3 @@ def _account_turnover(
         became = {"shown": shown.get(p, NOTHING), "not_last": not_last.get(p, NOTHING)}
         rest = of_all.get(p, NOTHING).minus(became["shown"]).minus(became["not_last"])
         count.traded |= {**became, "superseded": rest}
-
-
-def _count_unknown(trades: pa.Table, counts: Mapping[int, PartitionCount]) -> None:
-    if not trades[PLACE].null_count:
-        return
-    unknown = trades.filter(pc.is_null(trades[PLACE]))
-    groups = unknown.group_by("partition", use_threads=False)
-    sums = groups.aggregate([("trades", "sum")])
-    for partition, number in records(sums, ("partition", "trades_sum")):
-        counts[partition].unknown_instrument += number

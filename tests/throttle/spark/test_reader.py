@@ -145,21 +145,6 @@ def test_a_clock_set_back_keeps_the_batch_open(batch: OpenBatch) -> None:
     assert reads_of(rows)[0] == 6
 
 
-def test_a_backlog_leaves_a_row_of_each_instrument(batch: OpenBatch) -> None:
-    """It is read and combined in several pieces, and what they leave is combined."""
-    trades = 90_000
-    pipe = batch.client.pipeline(transaction=False)
-    for seq in range(trades):
-        payload = Trade(ISINS[seq % 3], BASE_MS * 1_000, seq, "1", "1").to_wire()
-        pipe.xadd("tt:log:0", {"trade": payload}, id=f"{BASE_MS + seq * W // trades}-*")
-    pipe.execute()
-    batch.turn(W)
-    rows = batch.read(lambda _: None)
-    newest = {r["key"]: (r["seq"], r["trades"]) for r in rows if r["key"] in ISINS}
-    assert newest == {i: (trades - 3 + n, trades // 3) for n, i in enumerate(ISINS)}
-    assert len(rows) == len(newest) + len(reads_of(rows)) + 1
-
-
 def test_a_task_without_a_lease_gives_its_batch_up(batch: OpenBatch) -> None:
     """The job ends or another one has taken over: nothing of it is published."""
 
