@@ -8,6 +8,7 @@ producer has not committed is not there yet; what it aborted never is.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +44,7 @@ from tickthrottle_client.kafka_client import (
 
 _CHUNK = 10_000
 _POLL_S = 0.01
+_STAMP = itemgetter(1)
 
 _CONSUMER: Mapping[str, Any] = {
     # There is no group: what was read is kept with the windows. The name is asked for.
@@ -173,7 +175,8 @@ class KafkaLogReader:
         heard_s = time.monotonic()
         while left:
             missing = sum(upto - after for after, upto in left.values())
-            messages = consumer.consume(min(_CHUNK, missing), _POLL_S)
+            with no_collection():
+                messages = consumer.consume(min(_CHUNK, missing), _POLL_S)
             for place, run in groupby(messages, Message.partition):
                 # Not every error has a partition, and one may have come too late.
                 partition = -1 if place is None else place
@@ -197,9 +200,13 @@ class KafkaLogReader:
         run: list[Message],
         left: Mapping[int, tuple[int, int]],
     ) -> Iterator[Chunk]:
-        events = [message for message in run if message.error() is not None]
-        if events:
-            run = [message for message in run if message.error() is None]
+        # Calls of methods are most of what reading costs: none is made in a loop here.
+        errors = [*map(Message.error, run)]
+        events: list[Message] = []
+        if any(errors):
+            both = [*zip(run, errors, strict=True)]
+            run = [message for message, error in both if error is None]
+            events = [message for message, error in both if error is not None]
         if partition in left and run:
             chunk = _chunk(run, *left[partition])
             if chunk is not None:
@@ -247,22 +254,20 @@ class KafkaLogReader:
 
 def _chunk(run: Sequence[Message], after: int, upto: int) -> Chunk | None:
     """Return what a run of messages of one partition holds of a range."""
-    with no_collection():
-        offsets: list[Any] = [message.offset() for message in run]
-        covered = min(offsets[-1], upto)
-        if covered <= after:
-            return None
-        if offsets[-1] > upto or offsets[0] <= after:
-            run = [m for m, at in zip(run, offsets, strict=True) if after < at <= upto]
-            offsets = [message.offset() for message in run]
-        times = [message.timestamp()[1] for message in run]
-        payloads = [message.value() or b"" for message in run]
+    first, last = run[0].offset() or 0, run[-1].offset() or 0
+    covered = min(last, upto)
+    if covered <= after:
+        return None
+    if first <= after or last > upto:
+        run = [m for m in run if after < (m.offset() or 0) <= upto]
+    has_gaps = len(run) <= last - first
+    offsets = [*map(Message.offset, run)] if has_gaps else pa.arange(first, last + 1)
     return Chunk(
         pa.array(offsets, pa.int64()),
-        pa.array(times, pa.int64()),
-        pa.array(payloads, pa.binary()),
+        pa.array([*map(_STAMP, map(Message.timestamp, run))], pa.int64()),
+        pa.array([*map(Message.value, run)], pa.binary()).fill_null(b""),
         covered,
-        covered - after - len(offsets),
+        covered - after - len(run),
     )
 
 

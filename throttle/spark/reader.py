@@ -7,7 +7,7 @@ is planned, and one that is open is read on when it is back.
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -50,8 +50,10 @@ _ASK_AGAIN_S = 0.05
 # How often a log is asked, in the margin of its clock, whether a window is over.
 _QUESTIONS_IN_MARGIN = 10
 
-# Few big Arrow batches: each costs about a millisecond, a live window needs one.
-_BATCH_ROWS = 40_000
+# So many rows are combined at a time, and again what such pieces leave: of a backlog
+# a task hands on one row of each instrument in a window, unless they are very many.
+_COMBINED_AT_ONCE = 40_000
+_MOST_COMBINED = 100_000
 
 
 class SparkEnded(RuntimeError):
@@ -158,9 +160,9 @@ def read_batches(
             reached = upto
         if is_over:
             break
-        rows.combine()
+        so_far = rows.combine()
         if publisher is not None:
-            publisher.prepare(part, rows.read_so_far())
+            publisher.prepare(part, so_far)
         if not _wait_for_step(log, options, part.end_ms, pause):
             yield from abandoned_row(part.end_ms).to_batches()
             return
@@ -241,20 +243,24 @@ class _Rows:
     ) -> Iterator[pa.RecordBatch]:
         """Read and check what lies between two cuts; yield what has become much."""
         chunks = read_patiently(log, cut.between(start, end, self._part.partitions))
+        fresh: list[pa.Table] = []
         for rows in self._pieces.read(chunks, is_backlog):
-            self._tables.append(bound_letters(rows, self._letters))
-            if sum(map(len, self._tables)) >= _BATCH_ROWS:
-                self.are_handed_on = True
-                combined, self._tables = self._combined(), []
-                yield from combined.combine_chunks().to_batches()
+            fresh.append(bound_letters(rows, self._letters))
+            if _rows_of(fresh) >= _COMBINED_AT_ONCE:
+                self._tables.append(self._combined(fresh))
+                fresh = []
+            if _rows_of(self._tables) >= _MOST_COMBINED:
+                self.combine()
+                # What hardly becomes less is many instruments: it is not kept here.
+                if _rows_of(self._tables) > _MOST_COMBINED // 2:
+                    self.are_handed_on = True
+                    yield from self._tables.pop().combine_chunks().to_batches()
+        self._tables += fresh
 
-    def combine(self) -> None:
-        """Keep of each instrument its latest trade: less to do after the boundary."""
+    def combine(self) -> pa.Table:
+        """Keep, and return, each instrument's latest trade: less to do in the end."""
         if len(self._tables) > 1:
-            self._tables = [self._combined()]
-
-    def read_so_far(self) -> pa.Table:
-        """Return what is combined; the window is open."""
+            self._tables = [self._combined(self._tables)]
         return self._tables[0] if self._tables else ARROW_SCHEMA.empty_table()
 
     def rest(self, end: Cut, servers: Collection[str]) -> pa.Table:
@@ -269,11 +275,14 @@ class _Rows:
         ]
         now_ms = time.time_ns() // 1_000_000
         self._tables.append(cut_row(self._part.start, end, now_ms, servers))
-        return self._combined()
+        return self._combined(self._tables)
 
-    def _combined(self) -> pa.Table:
-        tables = pa.concat_tables(self._tables)
-        return combine(tables, self._options.window_ms)
+    def _combined(self, tables: Iterable[pa.Table]) -> pa.Table:
+        return combine(pa.concat_tables(tables), self._options.window_ms)
+
+
+def _rows_of(tables: Iterable[pa.Table]) -> int:
+    return sum(map(len, tables))
 
 
 def trim(options: SourceOptions, done: Cut) -> None:

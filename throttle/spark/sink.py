@@ -31,9 +31,11 @@ _INTERRUPTIONS = frozenset(
     }
 )
 
-
 MOST_UNGROUPED = 200_000
-"""Trades of a backlog that are not grouped by Spark: as rows they have some 40 MB."""
+"""Rows of a backlog that are not grouped by Spark: they have some 40 MB.
+
+Its tasks have combined them: an instrument has one in a window and partition.
+"""
 
 # A batch leaves little behind.
 _COLLECT_EVERY_S = 120.0
@@ -117,7 +119,7 @@ class BatchSink:
         self._off_by = 0
         self.begins_live = begins_live
         self._end: Cut | None = None
-        self._trades_per_window = 0.0
+        self._rows_per_window = 0.0
         self._ended_s = time.monotonic()
         self.batches = 0
         self.is_open = False
@@ -157,7 +159,8 @@ class BatchSink:
         # The window is open: a change from now on counts from the next batch on.
         newest = self._newest_instruments()
         instruments, joined = self._instrument_frame.of(frame.sparkSession, newest)
-        conflated = self._conflate(frame, self._expects_few(began * 1000), joined)
+        few = self._expects_few(began * 1000, len(newest))
+        conflated = self._conflate(frame, few, joined)
         planned = time.time()
         table = conflated.toArrow()
         collected = time.time()
@@ -177,8 +180,8 @@ class BatchSink:
         if published is None:
             return
         self._end, self._ended_s = batch.end, time.monotonic()
-        trades = sum(count.read + count.extra for count in batch.counts)
-        self._trades_per_window = trades / len(batch.windows)
+        rows = len(table) if by_task is None else published.rows
+        self._rows_per_window = rows / len(batch.windows)
         self._say(published, batch_id)
         if self._report_to is not None:
             boundary = batch.end.end_ms / 1000
@@ -197,16 +200,21 @@ class BatchSink:
             # The next one has just opened.
             self._collector.idle(frame.sparkSession)
 
-    def _expects_few(self, now_ms: float) -> bool:
-        """Guess whether the batch is one window, or has as few trades as before.
+    def _expects_few(self, now_ms: float, instruments: int) -> bool:
+        """Guess whether the batch is one window, or has as few rows as before.
 
-        Wrong, it takes longer and more memory, and the same is published.
+        Before there was any, a window has a row of each instrument of the table. Wrong,
+        it takes longer and more memory, and the same is published.
         """
-        if self._end is None:
+        windows: float = self._max_windows
+        if self._end is not None:
+            due = (now_ms - self._end.end_ms) / self._window_ms
+            if due < 2:
+                return True
+            windows = min(due, windows)
+        elif self.begins_live or not instruments:
             return self.begins_live
-        due = (now_ms - self._end.end_ms) / self._window_ms
-        trades = min(due, self._max_windows) * self._trades_per_window
-        return due < 2 or trades <= MOST_UNGROUPED
+        return windows * (self._rows_per_window or instruments) <= MOST_UNGROUPED
 
     def _say(self, published: PublishOutcome, batch_id: int) -> None:
         if published.windows > 1:

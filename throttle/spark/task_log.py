@@ -130,16 +130,12 @@ def read_ahead(items: Generator[T], most: int) -> Generator[T]:
     thread = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
     with closing(items):
         try:
-            taken = deque(thread.submit(_next, items) for _ in range(most))
+            taken = deque(thread.submit(next, items, _End()) for _ in range(most))
             while not isinstance(item := taken.popleft().result(), _End):
-                taken.append(thread.submit(_next, items))
+                taken.append(thread.submit(next, items, _End()))
                 yield item
         finally:
             thread.shutdown(cancel_futures=True)
-
-
-def _next(items: Generator[T]) -> T | _End:
-    return next(items, _End())
 
 
 @contextmanager

@@ -66,17 +66,11 @@ class BatchWindow:
     def offer(self, partition: int, row: Row) -> None:
         """Add a partition's latest row of an instrument; of several the newest stays.
 
-        Each has the sums of all.
+        Each has the sums of all. One without a trade of its own is older than any.
         """
         other = self.rows.get(row.isin)
         # Of one version in two partitions the greater partition's, the same each time.
         if other is None or (row.version, partition) > (other[1].version, other[0]):
-            self.rows[row.isin] = (partition, row)
-
-    def offer_not_last(self, partition: int, row: Row) -> None:
-        """Add a row without a trade of its own, if the instrument has no other one."""
-        other = self.rows.get(row.isin)
-        if other is None or (other[1].version == row.version and partition > other[0]):
             self.rows[row.isin] = (partition, row)
 
     def of_partition(self, partition: int) -> list[Row]:
@@ -192,13 +186,16 @@ def assemble(
     for end_ms, partition, number, isin in records(not_last, names):
         counts[partition].not_last += number
         row = Row(isin, NO_VERSION, sums[end_ms, isin], b"")
-        windows[end_ms].offer_not_last(partition, row)
+        windows[end_ms].offer(partition, row)
     shown = turnover.of_newest(trades, bodies, are_newest)
     _account_turnover(counts, table, shown, has_not_last=len(not_last) > 0)
     groups = None
     if instruments.version:
         end = replace(end, instruments=instruments.version)
-        _count_unknown(every.filter(_are_instruments(every)), counts)
+        own = every.filter(_are_instruments(every))
+        unknown = own.filter(pc.is_null(own[PLACE]))
+        for partition, number in records(unknown, ("partition", "trades")):
+            counts[partition].unknown_instrument += number
         groups = _groups(every, instruments, bodies, are_newest, odd, list(windows))
     parts = list(windows.values()), list(counts.values()), letters
     together: dict[str, bytes] = {}
@@ -350,13 +347,3 @@ def _account_turnover(
         became = {"shown": shown.get(p, NOTHING), "not_last": not_last.get(p, NOTHING)}
         rest = of_all.get(p, NOTHING).minus(became["shown"]).minus(became["not_last"])
         count.traded |= {**became, "superseded": rest}
-
-
-def _count_unknown(trades: pa.Table, counts: Mapping[int, PartitionCount]) -> None:
-    if not trades[PLACE].null_count:
-        return
-    unknown = trades.filter(pc.is_null(trades[PLACE]))
-    groups = unknown.group_by("partition", use_threads=False)
-    sums = groups.aggregate([("trades", "sum")])
-    for partition, number in records(sums, ("partition", "trades_sum")):
-        counts[partition].unknown_instrument += number

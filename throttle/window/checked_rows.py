@@ -73,7 +73,10 @@ def trade_rows(
     chunk stands between two cuts, at ``start_ms`` and ``end_ms``: what is stamped
     outside of them counts as appended at their edge (``cut.window_time_ms``).
     """
-    chunk = _stamped_before(chunk, end_ms)
+    # Here and in ``_window_times`` is ``cut.window_time_ms`` over columns: an entry
+    # counts as appended not before the first cut and not at or past the second.
+    latest = pa.scalar(end_ms - 1, pa.int64())
+    chunk = replace(chunk, append_ms=pc.min_element_wise(chunk.append_ms, latest))
     if isinstance(partition, int):
         partition = pa.repeat(pa.scalar(partition, pa.int32()), len(chunk))
 
@@ -94,8 +97,8 @@ def trade_rows(
         vector_check.are_timely(times_us, candidates.append_ms, max_ahead_ms),
     )
     good = _selected(candidates, valid)
-    times_us, isins = times_us.filter(valid), isins.filter(valid)
-    partitions = partition.filter(quick).filter(valid)
+    times_us, isins = _kept(times_us, valid), _kept(isins, valid)
+    partitions = _kept(_kept(partition, quick), valid)
     is_whole = len(good) == len(chunk)
     if series.is_any:
         payloads, isins, places = series.by_columns(good.payloads, isins, times_us)
@@ -184,15 +187,13 @@ def _sum_rows(odd: pa.Table, amounts: Iterable[Amounts]) -> pa.Table:
 
 
 def _selected(chunk: Chunk, mask: pa.Array) -> Chunk:
-    columns = {name: getattr(chunk, name).filter(mask) for name in _COLUMNS}
+    columns = {name: _kept(getattr(chunk, name), mask) for name in _COLUMNS}
     return replace(chunk, **columns)
 
 
-# These two are ``cut.window_time_ms`` over columns: an entry counts as appended not
-# before the first cut and not at or past the second.
-def _stamped_before(chunk: Chunk, end_ms: int) -> Chunk:
-    latest = pa.scalar(end_ms - 1, pa.int64())
-    return replace(chunk, append_ms=pc.min_element_wise(chunk.append_ms, latest))
+def _kept(column: pa.Array, mask: pa.BooleanArray) -> pa.Array:
+    # To filter where all is kept, as nearly always, would copy all of it.
+    return column if mask.true_count == len(mask) else column.filter(mask)
 
 
 def _window_times(append_ms: pa.Array, start_ms: int) -> pa.Array:

@@ -1,5 +1,7 @@
 """Rows reduced to the latest of each window, key and partition. Pure."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,10 +17,7 @@ from throttle.window.row_schema import (
 )
 from throttle.window.trade_sums import pack, unpack
 
-_OLDEST_FIRST = [(column, "ascending") for column in ORDER]
-_FIRST_FIRST = [(name, "ascending") for name in FIRST]
 _LATEST = ["append_time", *ORDER, "payload", "reason", "error"]
-_GROUPED = ["append_time", "key", "partition", "position", *FOLDED, *FIRST]
 
 
 def combine(table: pa.Table, window_ms: int) -> pa.Table:
@@ -27,22 +26,25 @@ def combine(table: pa.Table, window_ms: int) -> pa.Table:
     Rows come and go with the columns of ``ARROW_SCHEMA``. It is done early where it is
     cheap, and may be left out, or done to any part of a batch, without another result.
     """
-    table = _with_odd_folded(table, window_ms)
-    oldest_first = pc.sort_indices(table.select([*ORDER]), sort_keys=_OLDEST_FIRST)
-    # Only what is grouped or summed is put in order: most payloads are left behind.
-    ordered = table.select(_GROUPED).take(oldest_first)
-    window = _windows(ordered, window_ms)
-    first, ranked = _by_first(ordered)
-    places = oldest_first.cast(pa.int64())
-    groups = (
-        ordered.append_column("window", window)
-        .append_column("first", first)
-        .append_column("place", places)
-        .group_by(["window", "key", "partition"], use_threads=False)
+    table = _with_odd_folded(table, window_ms).combine_chunks()
+    oldest_first = _order(table, ORDER)
+    # Of trades by themselves the first one is the oldest.
+    own = pc.equal(table["first_position"], table["position"])
+    are_own = pc.all(own, min_count=0).as_py()
+    first_first = oldest_first if are_own else _order(table, FIRST)
+    # Nothing is put in order but numbers of rows: most payloads are left behind.
+    ranks = {
+        "window": windows(table, window_ms),
+        "last": pc.inverse_permutation(oldest_first),
+        "first": pc.inverse_permutation(first_first),
+    }
+    numbered = pa.table(
+        {**{name: table[name] for name in ("key", "partition", *FOLDED)}, **ranks}
     )
-    totals = groups.aggregate([("place", "last"), *FOLDED.items(), ("first", "min")])
-    latest = table.select(_LATEST).take(totals["place_last"])
-    firsts = ranked.take(totals["first_min"])
+    groups = numbered.group_by(["window", "key", "partition"], use_threads=False)
+    totals = groups.aggregate([("last", "max"), *FOLDED.items(), ("first", "min")])
+    latest = table.select(_LATEST).take(oldest_first.take(totals["last_max"]))
+    firsts = table.select(FIRST).take(first_first.take(totals["first_min"]))
     columns = {
         **{name: totals[name] for name in ("key", "partition")},
         **{name: totals[f"{name}_{how}"] for name, how in FOLDED.items()},
@@ -57,23 +59,14 @@ def combine(table: pa.Table, window_ms: int) -> pa.Table:
     return pa.table({n: columns[n] for n in ARROW_SCHEMA.names}).cast(ARROW_SCHEMA)
 
 
-def _by_first(ordered: pa.Table) -> tuple[pa.Array, pa.Table]:
-    """Return the rank of each row by its first trade, and the columns in that order.
-
-    ``ordered`` has that order already where each row stands for one trade.
-    """
-    columns = ordered.select(FIRST)
-    every = pa.repeat(pa.scalar(True), len(ordered))
-    places = pc.indices_nonzero(every).cast(pa.int64())
-    own = pc.equal(columns["first_position"], ordered["position"])
-    if pc.all(own, min_count=0).as_py():
-        return places, columns
-    by_first = pc.sort_indices(columns, sort_keys=_FIRST_FIRST)
-    # Where each row went: the order that sorts the places again.
-    return pc.sort_indices(by_first).cast(pa.int64()), columns.take(by_first)
+def _order(table: pa.Table, columns: Sequence[str]) -> pa.Array:
+    """Return the numbers of rows in the order of columns, the least one first."""
+    keys = [(name, "ascending") for name in columns]
+    return pc.sort_indices(table.select(columns), sort_keys=keys).cast(pa.int64())
 
 
-def _windows(table: pa.Table, window_ms: int) -> pa.Array:
+def windows(table: pa.Table, window_ms: int) -> pa.ChunkedArray:
+    """Return the number of each row's window, by its ``append_time``."""
     length_us = pa.scalar(window_ms * 1000, pa.int64())
     return pc.divide(table["append_time"].cast(pa.int64()), length_us)
 
@@ -86,8 +79,8 @@ def _with_odd_folded(table: pa.Table, window_ms: int) -> pa.Table:
     odd = table.filter(is_sum).sort_by("position")
     # The position is before the key of the trade's own row.
     keys = [key.split(":", 2)[2] for key in odd["key"].to_pylist()]
-    windows = _windows(odd, window_ms).to_pylist()
-    groups = zip(windows, keys, odd["partition"].to_pylist(), strict=True)
+    numbers = windows(odd, window_ms).to_pylist()
+    groups = zip(numbers, keys, odd["partition"].to_pylist(), strict=True)
     last: dict[tuple[int, str, int], int] = {}
     folded: dict[tuple[int, str, int], Amounts] = {}
     payloads = odd["payload"].to_pylist()

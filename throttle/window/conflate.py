@@ -1,10 +1,10 @@
 """The transform: each instrument's latest trade in each window, with its master data.
 
 Stateless: a batch holds whole windows. The source combines what it reads before
-(``combine.py``). Of a large backlog that leaves many rows of an instrument in a window,
-one for each piece that was read, and Spark groups them. Of a live window, or a small
-backlog, it leaves a few, and ``batch.assemble`` adds those up. The instrument table is
-joined as a broadcast, which Spark builds while the window is open.
+(``combine.py``). That leaves a row of an instrument in a window and partition, and a
+few where instruments are very many: Spark groups those. Where it does not,
+``batch.assemble`` adds them up. The instrument table is joined as a broadcast, which
+Spark builds while the window is open.
 """
 
 from collections.abc import Callable
@@ -27,8 +27,8 @@ def create_conflate(
     ``FOLDED``, ``FIRST`` and ``LATEST`` (``row_schema.SCHEMA``). It returns ``window``
     (a struct of start and end), ``key``, ``partition``, ``latest`` (a struct of
     ``LATEST``), ``first`` (one of ``FIRST``) and the folded columns. The second
-    argument says that the batch has few trades: its rows are not grouped again, which
-    would cost 14 ms after the end of a live window. Where it is wrong, what is
+    argument says that the batch has few rows: they are not grouped again, which would
+    cost 14 ms after the end of a live window. Where it is wrong, what is
     published is the same. The third one is the instrument table
     (``InstrumentColumns.places``); with it rows have the column ``place``, too.
     """

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from throttle.contract.trade_order import ORDER
+from throttle.window.combine import windows
 from throttle.window.row_schema import FIRST, FOLDED
 
 LATEST = (*ORDER, "payload", "reason", "error")
@@ -18,9 +19,8 @@ def as_conflated(combined: pa.Table, window_ms: int) -> pa.Table:
 
     They have the columns of ``row_schema.ARROW_SCHEMA``.
     """
-    width_us = pa.scalar(window_ms * 1000, pa.int64())
-    begun = pc.divide(combined["append_time"].cast(pa.int64()), width_us)
-    ends_us = pc.multiply(pc.add(begun, pa.scalar(1, pa.int64())), width_us)
+    ended = pc.add(windows(combined, window_ms), pa.scalar(1, pa.int64()))
+    ends_us = pc.multiply(ended, pa.scalar(window_ms * 1000, pa.int64()))
     return pa.table(
         {
             "window.end": ends_us.cast(pa.timestamp("us", tz="UTC")),

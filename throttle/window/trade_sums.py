@@ -170,9 +170,7 @@ def _decimal_texts(whole: pa.Array, *parts: pa.Array) -> pa.Array:
 
 
 def _are_short(prices: pa.Array, sizes: pa.Array) -> bool:
-    lengths = (
-        pc.max(pc.binary_length(column)).as_py() or 0 for column in (prices, sizes)
-    )
+    lengths = (pc.max(pc.binary_length(c)).as_py() or 0 for c in (prices, sizes))
     return max(lengths) <= _ALWAYS_FITS
 
 

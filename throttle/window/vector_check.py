@@ -78,18 +78,19 @@ _ROW = rf'({_HEAD})"([0-9.]+)","size":"([0-9.]+)"'
 _NAMES = re.compile(rb'[{,]"([a-z0-9_]*)":')
 _DIGITS = b"0123456789"
 _SHAPES_REMEMBERED = 1_024
+_ISINS_REMEMBERED = 8_192
 # Constants with a type: guessing the type of a Python number takes 0.1 ms each time.
 _LATEST_TIME_US = pa.scalar(LATEST_TIME_US, pa.int64())
 _US_PER_MS = pa.scalar(1_000, pa.int64())
 # Where the form has its first fields, in bytes. Behind the time come seq, price and
 # size, which have 19, 38 and 38 characters at most.
-_ISIN, _TIME, _NUMBERS = slice(9, 21), slice(30, 46), slice(53, 175)
+_ISIN, _TIME, _NUMBERS = (9, 21), (30, 46), (53, 175)
 _FIRST_FIELDS = len(
     '{"isin":"KR7005930003","time":1773964803811204,"seq":1,"price":1,"size":1'
 )
-_SIZE = slice(len('size":"'), 64)
-_PRICE_OF_ROW = slice(len('"price":'), 64)
-_SIZE_OF_ROW = slice(len('"size":'), 64)
+_SIZE = (len('size":"'), 64)
+_PRICE_OF_ROW = (len('"price":'), 64)
+_SIZE_OF_ROW = (len('"size":'), 64)
 
 
 def has_wire_form(
@@ -127,7 +128,7 @@ def times_us(payloads: pa.Array) -> pa.Array:
 
 def numbers(payloads: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Return seq, and price and size as text, of payloads that have the wire form."""
-    pieces = pc.split_pattern(_cut_out(payloads, _NUMBERS), '","', max_splits=2)
+    pieces = pc.split_pattern(pc.binary_slice(payloads, *_NUMBERS), '","', max_splits=2)
     # 17,"price":"199500   size":"10   and more, if there is any; or else size":"10"}
     head = pc.split_pattern(pc.list_element(pieces, 0), ',"price":"', max_splits=1)
     sizes = _slice(pc.list_element(pieces, 1), _SIZE)
@@ -186,7 +187,7 @@ def _may_hold(payloads: pa.Array, word: str) -> bool:
 
 def numbers_of_rows(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return price and size, as text, of each of these rows (``Trade.to_row``)."""
-    pieces = pc.split_pattern(_cut_out(bodies, _NUMBERS), ",", max_splits=3)
+    pieces = pc.split_pattern(pc.binary_slice(bodies, *_NUMBERS), ",", max_splits=3)
     sizes = _slice(pc.list_element(pieces, 2), _SIZE_OF_ROW)
     return (
         _slice(pc.list_element(pieces, 1), _PRICE_OF_ROW),
@@ -269,10 +270,6 @@ def row_bodies(
     ]
 
 
-def _cut_out(payloads: pa.Array, part: slice) -> pa.Array:
-    return pc.binary_slice(payloads, part.start, part.stop)
-
-
 def prices_and_sizes(payloads: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return price and size of each of these valid trades, as the text they came as."""
     if pc.all(has_wire_form(payloads)).as_py() is not False:
@@ -283,8 +280,8 @@ def prices_and_sizes(payloads: pa.Array) -> tuple[pa.Array, pa.Array]:
     return pa.array(columns[0], pa.string()), pa.array(columns[1], pa.string())
 
 
-def _slice(payloads: pa.Array, part: slice) -> pa.Array:
-    return _cut_out(payloads, part).cast(pa.string())
+def _slice(payloads: pa.Array, part: tuple[int, int]) -> pa.Array:
+    return pc.binary_slice(payloads, *part).cast(pa.string())
 
 
 def _are_names_distinct(body: bytes) -> bool:
@@ -301,6 +298,8 @@ def _are_distinct(body: bytes) -> bool:
 _has_distinct_names = lru_cache(_SHAPES_REMEMBERED)(_are_distinct)
 
 
+# The same instruments come in every chunk.
+@lru_cache(_ISINS_REMEMBERED)
 def _is_isin(text: str) -> bool:
     try:
         check_isin(text)

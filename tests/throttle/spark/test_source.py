@@ -400,23 +400,40 @@ def test_an_empty_batch_reads_its_cut_and_that_nothing_was_read(
     ]
 
 
-def test_a_long_backlog_leaves_the_task_in_several_batches(
+def fill(client: redis.Redis, base_ms: int, per_ms: int, entries: int) -> int:
+    """Append equal trades from a time on; return the position of the last one."""
+    with client.pipeline(transaction=False) as pipe:
+        for n in range(entries):
+            place = f"{base_ms + n // per_ms}-{n % per_ms}"
+            pipe.xadd("tt:log:0", {"trade": TRADE}, id=place)
+        return position_of(pipe.execute()[-1])
+
+
+def test_a_long_backlog_leaves_a_row_of_each_instrument_in_a_window(
     client: redis.Redis, reader: TradeLogReader
 ) -> None:
-    """Memory is bounded; every entry is counted once, whatever batch it is in."""
+    """It is combined in pieces, and what these leave is combined, too."""
     base = server_ms(client) // W * W - 60_000
-    with client.pipeline(transaction=False) as pipe:
-        for n in range(45_000):
-            pipe.xadd("tt:log:0", {"trade": TRADE}, id=f"{base + n // 15}-{n % 15}")
-        last = position_of(pipe.execute()[-1])
+    last = fill(client, base, 15, 45_000)
     tasks = reader.partitions({}, plan(make_cut(base), base + 2 * W))
-    batches = [batch for task in tasks for batch in reader.read(task)]
-    assert len(batches) == 3
-    rows = [row for batch in batches for row in batch.to_pylist()]
+    rows = [row for task in tasks for row in read_task(reader, task)]
     assert sum(r["trades"] for r in rows if r["key"] == ISIN) == 45_000
     assert max(r["position"] for r in rows) == last
-    # Combined before they leave: a row per window in each batch, reads and cuts.
-    assert len(rows) == (2 + 1) + 2 + 2
+    # A row per window, reads and cuts.
+    assert len(rows) == 2 + 2 + 2
+
+
+def test_a_backlog_of_very_many_rows_leaves_the_task_in_several_batches(
+    client: redis.Redis, redis_url: str, info: LogInfo
+) -> None:
+    """Memory is bounded; every entry is counted once, whatever batch it is in."""
+    entries = 150_000
+    reader = TradeLogReader(replace(make_options(redis_url, info), window_ms=1))
+    base = server_ms(client) // W * W - 2 * entries
+    fill(client, base, 1, entries)
+    [task] = reader.partitions({}, plan(make_cut(base), base + entries))[:1]
+    sizes = [batch.num_rows for batch in reader.read(task)]
+    assert (len(sizes), sum(sizes)) == (2, entries + 2)
 
 
 def test_while_the_log_is_away_there_is_no_cut(reader: TradeLogReader) -> None:
