@@ -163,6 +163,9 @@ class Runner:
             "TICKTHROTTLE_OPERATORS_PORT": str(settings.port_for_operators),
             "TICKTHROTTLE_QUIET_S": shared.get("TICKTHROTTLE_QUIET_S", quiet_s),
             "PYTHONUNBUFFERED": "1",
+            # What parts free goes back to the machine, not into pools of theirs.
+            "ARROW_DEFAULT_MEMORY_POOL": "system",
+            "MALLOC_ARENA_MAX": "2",
             **self._log(),
             **self._instruments(),
             **self._archive(shared),

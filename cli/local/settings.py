@@ -79,7 +79,8 @@ class RunSettings(StateSettings):
     two seconds holds twenty seconds of the tape.
     """
 
-    feed: str | None = Field(None, pattern=r"^[\w.-]{1,100}(:[\w.]{1,100})?$")
+    # Repeated so many times, letters of all alphabets would be 18 MiB of every process.
+    feed: str | None = Field(None, pattern=r"^[\w.-]+(:[\w.]+)?$", max_length=200)
     """An exchange in place of the simulator: upbit, binance, alpaca, kis, or an adapter
     of yours as module:Class; none: no feed, others append to the log.
     """

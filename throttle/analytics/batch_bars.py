@@ -8,9 +8,12 @@ import pyarrow.compute as pc
 
 from throttle.contract.bars import Bar
 from throttle.contract.tally import BatchNote, join_notes
+from throttle.window.row_schema import records
 
-_NAMES = ("isin", "start_ms", "end_ms", "open", "high", "low", "close")
-_SUMS = ("volume", "value", "trades", "late", "unfit")
+_NAMES = (
+    *("isin", "start_ms", "end_ms", "open", "high", "low", "close"),
+    *("volume", "value", "trades", "late", "unfit"),
+)
 
 
 def split(rows: pa.Table) -> tuple[pa.Table, BatchNote | None]:
@@ -31,10 +34,7 @@ def bars_of(rows: pa.Table) -> Iterator[Bar]:
 
     They are not said to be closed: that is by the clock of the note.
     """
-    columns = (rows[name].to_pylist() for name in (*_NAMES, *_SUMS))
-    for isin, start_ms, end_ms, *amounts, trades, late, unfit in zip(
-        *columns, strict=True
-    ):
+    for isin, start_ms, end_ms, *amounts, trades, late, unfit in records(rows, _NAMES):
         opened, high, low, closed, *sums = amounts
         volume, value = (None, None) if unfit else sums
         prices = opened, high, low, closed

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from ingest.process.prometheus import ProcessMetrics
 from ingest.redis_keys import PRODUCTS
-from throttle.contract.tally import BatchNote
+from throttle.contract.tally import BY_NAME, BatchNote
 
 OUTCOMES = ("counted", "too_late", "refused", "skipped", "missed")
 
@@ -72,15 +72,10 @@ class AnalyticsMetrics:
     def published(self, product: str, note: BatchNote, kept: int = 0) -> None:
         """Take in what a batch has read; newer bars than ``kept`` ones are stored."""
         for tally in note.tallies.values():
-            outcomes = {
-                "counted": tally.counted,
-                "too_late": tally.too_late,
-                "refused": tally.refused.total(),
-                "skipped": tally.skipped.total(),
-                "missed": tally.missed,
-            }
-            for outcome, trades in outcomes.items():
-                self._trades.labels(product, outcome).inc(trades)
+            for outcome in OUTCOMES:
+                trades = getattr(tally, outcome)
+                number = trades.total() if outcome in BY_NAME else trades
+                self._trades.labels(product, outcome).inc(number)
             self._taken_back.labels(product).inc(tally.taken_back)
             self._not_taken_back.labels(product).inc(tally.not_taken_back)
         off_by = sum(abs(tally.unaccounted) for tally in note.tallies.values())

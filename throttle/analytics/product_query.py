@@ -41,6 +41,9 @@ def conf_of(settings: AnalyticsSettings, product: Product) -> dict[str, str]:
         f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
         f"{_STATE}.rocksdb.boundedMemoryUsage": "true",
         f"{_STATE}.rocksdb.maxMemoryUsageMB": "64",
+        # Of few rows, code that is made for a batch's plan costs more than it saves.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.streaming.noDataMicroBatches.enabled": has_batches_without_data,
     }
     return {**own, **settings.spark_conf}

@@ -4,6 +4,7 @@ import os
 import time
 
 import psutil
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 # A minute after its last answer Spark ends a planner's worker, or forgets that it has
@@ -16,7 +17,7 @@ class IdleCollector:
 
     Java looks through its whole heap. By itself it does so when the heap is full: then
     it is as large as it may be, and the 140 ms that it stands still are as likely as
-    not the end of a window. And the planners end that are asked nothing any more.
+    not the end of a window. So does this process, and planners end that are idle.
     """
 
     def __init__(self, every_s: float) -> None:
@@ -29,6 +30,7 @@ class IdleCollector:
         if time.monotonic() < self._due_s:
             return False
         spark._jvm.java.lang.System.gc()  # type: ignore[union-attr]
+        pa.system_memory_pool().release_unused()
         now_s = time.monotonic()
         if now_s - self._began_s > _FORGOTTEN_AFTER_S:
             end_idle_planners()

@@ -9,6 +9,7 @@ import faulthandler
 import gc
 import signal
 
+import pyarrow as pa
 import pyspark.sql.worker.plan_data_source_read
 import pyspark.worker  # noqa: F401
 from pyspark import daemon
@@ -27,6 +28,7 @@ def main() -> None:
     # Who looks through shared memory for garbage gets a copy of it.
     gc.collect()
     gc.freeze()
+    pa.system_memory_pool().release_unused()
     daemon.manager()
 
 

@@ -12,14 +12,15 @@ import pyarrow.compute as pc
 from throttle.analytics.partials.partial_bars import (
     ARROW_SCHEMA,
     NOTE_KEY,
+    SUMS,
     TICK_KEY,
     US_PER_MS,
+    WIDE,
     combine,
     to_spark,
 )
+from throttle.window.row_schema import records, with_columns
 
-_SUMS = ("volume", "value")
-_WIDE = pa.decimal256(58, 18)
 _TIME = pa.timestamp("us", tz="UTC")
 
 
@@ -78,12 +79,10 @@ class SessionsByHand(WindowsByHand):
     def windows(self, partials: pa.Table, clock_ms: int) -> pa.Table:
         rows = pa.concat_tables([self.kept, partials])
         rows = rows.sort_by([("isin", "ascending"), ("first_time", "ascending")])
-        columns = (
-            rows[name].to_pylist() for name in ("isin", "first_time", "last_time")
-        )
         starts: list[int] = []
         last_isin, last_us = "", 0
-        for isin, first_us, end_us in zip(*columns, strict=True):
+        spans = records(rows, ("isin", "first_time", "last_time"))
+        for isin, first_us, end_us in spans:
             is_new = isin != last_isin or first_us - last_us > self._gap_us
             starts.append(first_us if is_new else starts[-1])
             last_us = end_us if is_new else max(last_us, end_us)
@@ -116,13 +115,12 @@ class KeptByHand(WindowsByHand):
 
 
 def _wide(partials: pa.Table) -> pa.Table:
-    columns = {name: partials[name] for name in ARROW_SCHEMA.names}
-    return pa.table({**columns, **{name: columns[name].cast(_WIDE) for name in _SUMS}})
+    wide = {name: partials[name].cast(WIDE) for name in SUMS}
+    return with_columns(partials.select(ARROW_SCHEMA.names), wide)
 
 
 def _places(partials: pa.Table) -> list[tuple[object, object]]:
-    columns = (partials[name].to_pylist() for name in ("at", "isin"))
-    return list(zip(*columns, strict=True))
+    return list(records(partials, ("at", "isin")))
 
 
 def _bars(

@@ -31,6 +31,15 @@ def test_a_topic_without_its_log_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         RunSettings(feed="none", kafka_topic="other")
 
 
+def test_an_adapter_of_ones_own_has_a_name_of_a_sensible_length() -> None:
+    """A module and a class, in any alphabet; the error says how long it may be."""
+    for feed in ("my.venue:Feed", "시장.거래소:Upbit", "a" * 200):
+        assert RunSettings(feed=feed).exchange == feed
+    for feed in ("a" * 201, "a b", "module:", ":Class"):
+        with pytest.raises(ValidationError, match="feed"):
+            RunSettings(feed=feed)
+
+
 def test_a_run_without_a_feed_has_no_exchange() -> None:
     assert RunSettings(feed="upbit").exchange == "upbit"
     assert RunSettings(feed="none").exchange is None

@@ -49,6 +49,13 @@ def test_one_idle_worker_knows_all_that_is_shown() -> None:
     assert name not in spark_options(AnalyticsSettings(), *options)
 
 
+def test_a_job_that_no_window_waits_for_has_a_small_new_generation() -> None:
+    """Its garbage is collected more often; the throttle's windows wait for that."""
+    name, options = "spark.driver.extraJavaOptions", (SCRATCH, {})
+    assert "-Xmn24m" not in spark_options(ThrottleSettings(), *options)[name]
+    assert spark_options(AnalyticsSettings(), *options)[name].endswith(" -Xmn24m")
+
+
 @pytest.mark.parametrize("master", ["local", "local[8,2]"])
 def test_a_local_master_is_reached_on_loopback_only(master: str) -> None:
     """More tasks at a time change nothing else."""

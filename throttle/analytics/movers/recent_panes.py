@@ -10,25 +10,21 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from throttle.analytics.partials.partial_bars import PRICE, SUMS, WIDE
 from throttle.analytics.partials.partial_rule import FinalRule, floor
-from throttle.contract.bars import FRACTION_DIGITS, TOO_LARGE
-
-_PRICE = pa.decimal128(38, FRACTION_DIGITS)
-_WIDE = pa.decimal256(58, FRACTION_DIGITS)
-"""Of sums within this file: 128 bits would wrap around without a word."""
+from throttle.contract.bars import TOO_LARGE
+from throttle.window.row_schema import with_columns
 
 SCHEMA = pa.schema(
     [
         ("start_ms", pa.int64()),
         ("isin", pa.string()),
-        *((name, _PRICE) for name in ("open", "high", "low", "close")),
-        *((name, _PRICE) for name in ("volume", "value")),
+        *((name, PRICE) for name in ("open", "high", "low", "close", *SUMS)),
         *((name, pa.int64()) for name in ("trades", "late", "unfit")),
     ]
 )
 
-_AMOUNTS = ("volume", "value")
-_SUMS = (*_AMOUNTS, "trades", "late", "unfit")
+_SUMS = (*SUMS, "trades", "late", "unfit")
 _ONLY_NULL = pc.CountOptions("only_null")
 
 
@@ -78,11 +74,7 @@ def _as_kept(panes: pa.Table) -> pa.Table:
 
 
 def _added_up(panes: pa.Table, start_ms: int, end_ms: int) -> pa.Table:
-    wide = panes
-    for name in _AMOUNTS:
-        wide = wide.set_column(
-            wide.column_names.index(name), name, wide[name].cast(_WIDE)
-        )
+    wide = with_columns(panes, {name: panes[name].cast(WIDE) for name in SUMS})
     # Of an instrument the panes follow one another, so their order is that of its
     # trades.
     ordered = _numbered(wide.sort_by("start_ms"))
@@ -93,18 +85,18 @@ def _added_up(panes: pa.Table, start_ms: int, end_ms: int) -> pa.Table:
         [
             *(("priced", "min"), ("priced", "max"), ("high", "max"), ("low", "min")),
             *((name, "sum") for name in _SUMS),
-            *((name, "count", _ONLY_NULL) for name in _AMOUNTS),
+            *((name, "count", _ONLY_NULL) for name in SUMS),
         ]
     )
     columns = {}
-    for name in _AMOUNTS:
-        total = groups[f"{name}_sum"].cast(_WIDE)
-        fits = pc.less(total, pa.scalar(TOO_LARGE, _WIDE))
+    for name in SUMS:
+        total = groups[f"{name}_sum"].cast(WIDE)
+        fits = pc.less(total, pa.scalar(TOO_LARGE, WIDE))
         is_whole = pc.equal(groups[f"{name}_count"], pa.scalar(0, pa.int64()))
         # None if a part of it did not fit, or it does not: never a wrong one.
         columns[name] = pc.if_else(
-            pc.and_(is_whole, fits), total, pa.scalar(None, _WIDE)
-        ).cast(_PRICE)
+            pc.and_(is_whole, fits), total, pa.scalar(None, WIDE)
+        ).cast(PRICE)
     size = len(groups)
     return pa.table(
         {

@@ -19,6 +19,7 @@ from throttle.analytics.partials.partial_rule import FinalRule
 from throttle.contract.bars import FRACTION_DIGITS, number
 from throttle.contract.products.movers import change_percent
 from throttle.contract.products.moves import Move
+from throttle.window.row_schema import records
 
 SCHEMA = pa.schema(
     [
@@ -68,10 +69,8 @@ class RecentTrades:
         Moves are in the order of their ends, a rise before a fall. From then on
         ``since_us`` must not be before this ``until_us``.
         """
-        trades = trades.select(SCHEMA.names).cast(SCHEMA)
-        recent = _since(
-            pa.concat_tables([self.kept, trades]), since_us - 2 * self._rule.span_us
-        )
+        every = pa.concat_tables([self.kept, trades.select(SCHEMA.names).cast(SCHEMA)])
+        recent = _since(every, since_us - 2 * self._rule.span_us)
         until = pa.scalar(until_us, pa.int64())
         moves = self._judge(recent.filter(pc.less(recent["time"], until)), since_us)
         self.kept = _since(recent, until_us - 2 * self._rule.span_us)
@@ -88,9 +87,7 @@ class RecentTrades:
         ends = trades.group_by("isin", use_threads=False).aggregate(
             [("price", "min"), ("price", "max")]
         )
-        names = ("isin", "price_min", "price_max")
-        columns = (ends[name].to_pylist() for name in names)
-        for isin, low, high in zip(*columns, strict=True):
+        for isin, low, high in records(ends, ("isin", "price_min", "price_max")):
             # Of a fall by as many per cent the rise back is one of more.
             if self._rule.is_met(low, high):
                 yield isin
@@ -106,8 +103,7 @@ def _by_instrument(
 ) -> Iterator[tuple[str, Iterator[PricedTrade]]]:
     """Yield each instrument with its trades in their order."""
     ordered = trades.sort_by([(name, "ascending") for name in SCHEMA.names])
-    rows = zip(*(ordered[name].to_pylist() for name in SCHEMA.names), strict=True)
-    for isin, own in groupby(rows, itemgetter(0)):
+    for isin, own in groupby(records(ordered, SCHEMA.names), itemgetter(0)):
         yield isin, (PricedTrade(*row[1:]) for row in own)
 
 

@@ -17,8 +17,8 @@ from throttle.window.row_schema import NOT_LAST_PREFIX, REFUSED_PREFIX
 from throttle.window.trade_sums import HIGH, VOLUME
 from throttle.window.vector_check import counts_for, prices_and_sizes
 
-_PRICE = pa.decimal128(38, FRACTION_DIGITS)
-_WIDE = pa.decimal256(58, FRACTION_DIGITS)
+PRICE = pa.decimal128(38, FRACTION_DIGITS)
+WIDE = pa.decimal256(58, FRACTION_DIGITS)
 """Of sums within this file: 128 bits would wrap around without a word."""
 
 _OPEN = ("open_time", "open_seq", "open_position")
@@ -35,9 +35,9 @@ ARROW_SCHEMA = pa.schema(
         ("isin", pa.string()),
         *((name, pa.int64()) for name in ("first_time", "last_time")),
         *((name, pa.int64()) for name in _OPEN),
-        ("open", _PRICE),
+        ("open", PRICE),
         *((name, pa.int64()) for name in _CLOSE),
-        *((name, _PRICE) for name in ("close", "high", "low", "volume", "value")),
+        *((name, PRICE) for name in ("close", "high", "low", "volume", "value")),
         *((name, pa.int64()) for name in COUNTS),
         ("note", pa.string()),
     ]
@@ -55,8 +55,8 @@ TRADES = pa.schema(
         ("isin", pa.string()),
         ("partition", pa.int32()),
         *((name, pa.int64()) for name in ("append_ms", "time", "seq", "position")),
-        *((name, _PRICE) for name in ("last", "range")),
-        *((name, _WIDE) for name in ("size", "value")),
+        *((name, PRICE) for name in ("last", "range")),
+        *((name, WIDE) for name in ("size", "value")),
     ]
 )
 """Trades as they are placed in windows; ``time`` is microseconds. ``last`` and
@@ -129,10 +129,10 @@ def trades_of(rows: pa.Table) -> tuple[pa.Table, Counter[int]]:
             "time": good["time"],
             "seq": good["seq"],
             "position": good["position"],
-            "last": last.cast(_PRICE),
-            "range": extreme.cast(_PRICE),
-            "size": size.cast(_WIDE),
-            "value": rounded.cast(_WIDE),
+            "last": last.cast(PRICE),
+            "range": extreme.cast(PRICE),
+            "size": size.cast(WIDE),
+            "value": rounded.cast(WIDE),
         }
     )
     if pc.all(is_exact).as_py() is not False:
@@ -191,7 +191,7 @@ def combine(tables: Iterable[pa.Table]) -> pa.Table:
     columns = {name: first[name] for name in (*_KEYS, *_OPEN, "open")}
     columns |= {name: last[name] for name in (*_CLOSE, "close")}
     columns |= {name: groups[f"{name}_{how}"] for name, how in _FOLDS}
-    columns |= {name: columns[name].cast(_WIDE) for name in SUMS}
+    columns |= {name: columns[name].cast(WIDE) for name in SUMS}
     columns["note"] = pa.nulls(len(groups), pa.string())
     return pa.table({name: columns[name] for name in ARROW_SCHEMA.names})
 
@@ -201,8 +201,8 @@ def to_spark(table: pa.Table) -> pa.Table:
 
     A sum that does not fit becomes none, and the bar is ``unfit`` for good.
     """
-    limit = pa.scalar(TOO_LARGE, _WIDE)
-    none = pa.scalar(None, _WIDE)
+    limit = pa.scalar(TOO_LARGE, WIDE)
+    none = pa.scalar(None, WIDE)
     unfit = table["unfit"]
     columns = {name: table[name] for name in ARROW_SCHEMA.names}
     for name in SUMS:

@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +27,12 @@ from throttle.spark.task_log import (
     read_patiently,
 )
 from throttle.standing.look_back import EntryRules
-from throttle.window.row_schema import CANCEL_PREFIX, REFUSED_PREFIX, SKIPPED_PREFIX
+from throttle.window.row_schema import (
+    CANCEL_PREFIX,
+    REFUSED_PREFIX,
+    SKIPPED_PREFIX,
+    records,
+)
 
 # Partial bars of so many rows are combined before more is read.
 _MOST_ROWS = 40_000
@@ -66,7 +70,9 @@ def read_partials(options: PartialOptions, part: CutRange) -> Iterator[pa.Record
     """Yield what a task makes of its part of the log (``partials_of``)."""
     ranges = cut.between(part.start, part.end, part.partitions)
     chunks = read_patiently(open_log_reader(options.log), ranges)
-    return partials_of(chunks, options, part, entry_rules(options.log))
+    yield from partials_of(chunks, options, part, entry_rules(options.log))
+    # Until the next batch nobody needs what this one did.
+    pa.system_memory_pool().release_unused()
 
 
 def partials_of(
@@ -88,7 +94,7 @@ def partials_of(
         tables.append(_counted(rows, options, tallies))
         if rule.takes_back:
             cancels = rows.filter(pc.starts_with(rows["key"], CANCEL_PREFIX))
-            for key, partition in _rows_of(cancels, "key", "partition"):
+            for key, partition in records(cancels, ("key", "partition")):
                 taking[key.removeprefix(CANCEL_PREFIX)].add(partition)
         if not rule.is_combined:
             # Later rows cannot change them.
@@ -116,10 +122,6 @@ def partials_of(
     yield from control_row(tick_ms, TICK_KEY, "").to_batches()
 
 
-def _rows_of(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(table[name].to_pylist() for name in names), strict=True)
-
-
 def _ready(table: pa.Table, options: PartialOptions) -> Iterator[pa.RecordBatch]:
     finished = options.rule.finish(partial_bars.to_spark(table))
     yield from finished.combine_chunks().to_batches()
@@ -130,7 +132,7 @@ def _counted(
 ) -> pa.Table:
     """Return the partial bars of checked rows; count what became of each trade."""
     others = rows.filter(pc.is_valid(rows["reason"]))
-    for partition, reason, number in _rows_of(others, "partition", "reason", "trades"):
+    for partition, reason, number in records(others, ("partition", "reason", "trades")):
         tally = tallies[partition]
         if reason.startswith(SKIPPED_PREFIX):
             tally.skipped[reason.removeprefix(SKIPPED_PREFIX)] += number

@@ -21,6 +21,7 @@ from throttle.contract.cut import Cut
 from throttle.standing import entry_budget
 from throttle.standing.entry_budget import EntryBudget
 from throttle.standing.look_back import EntryRules, LookBack
+from throttle.window.row_schema import records
 
 log = structlog.get_logger()
 
@@ -56,9 +57,8 @@ class StandingPrices:
         if not pc.any(is_asked).as_py():
             return windows
         asked = windows.filter(is_asked)
-        names = ("isin", "start_ms", "trades")
-        columns = (asked[name].to_pylist() for name in names)
-        counts = {(isin, start): n for isin, start, n in zip(*columns, strict=True)}
+        of_each = records(asked, ("isin", "start_ms", "trades"))
+        counts = {(isin, start): n for isin, start, n in of_each}
         prices = self._prices(counts, cut)
         if len(prices) < len(counts):
             log.warning(

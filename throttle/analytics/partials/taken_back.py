@@ -30,6 +30,7 @@ from throttle.contract.bars import EXACT, FRACTION_DIGITS, TOO_LARGE
 from throttle.standing.look_back import EntryRules, LookBack
 from throttle.standing.searched_log import Wanted
 from throttle.standing.settled import LoggedTrade, Settled, TakenBack
+from throttle.window.row_schema import with_columns
 
 MOST_ENTRIES = 250_000
 """So many entries of the log before a batch are read for it: two seconds. A number,
@@ -144,8 +145,7 @@ def placed_takings(
     which, table = table_of(one.trade for one in taken_back)
     placed = rule.place(table)
     append_ms = pa.array((taken_back[n].by.append_ms for n in which), pa.int64())
-    place = placed.trades.column_names.index("append_ms")
-    later = placed.trades.set_column(place, "append_ms", append_ms)
+    later = with_columns(placed.trades, {"append_ms": append_ms})
     return which, placed, pc.and_(placed.in_time, rule.place(later).in_time)
 
 
