@@ -12,7 +12,7 @@ from typing import Any
 import redis
 import structlog
 
-from ingest.feed.telling import Teller, telling
+from ingest.feed.telling import telling
 from ingest.process.redis_fault import in_words
 from ingest.settings import IngestSettings
 from ingest.statuses.status_log import RULES, StatusLog, read_reply
@@ -22,11 +22,7 @@ from tickthrottle_client.log_v1 import decode_info, info_key
 from tickthrottle_client.redis_primary import connect
 
 LOOK_S = 0.5
-"""How soon the end of a feed is seen."""
-
 AGAIN_S = 1.0
-"""How soon a status is tried again that Redis did not take."""
-
 log = structlog.get_logger()
 
 
@@ -37,25 +33,23 @@ def telling_statuses(settings: IngestSettings, news: StatusNews) -> Iterator[Non
     While Redis is away statuses wait and are sent again: none is doubled by that. At
     the end of the block each is tried once more.
     """
-    with telling(_StatusTeller(settings, news), "statuses"):
+    with telling(_StatusTeller(settings, news).run, "statuses"):
         yield
 
 
-class _StatusTeller(Teller):
+class _StatusTeller:
     def __init__(self, settings: IngestSettings, news: StatusNews) -> None:
         self._settings, self._news = settings, news
         self._log: StatusLog | None = None
         self._is_away = False
         self._left_out = 0
         self._refused: set[str] = set()
-        self.ended = threading.Event()
 
-    def run(self) -> None:
-        """Tell until it has ended, and once more."""
+    def run(self, ended: threading.Event) -> None:
         with connect(self._settings.redis_url, socket_timeout=3) as client:
             while True:
                 # Read before: what was noted before the end is told.
-                is_over = self.ended.is_set()
+                is_over = ended.is_set()
                 status = self._news.wait(0 if is_over else LOOK_S)
                 if status is None:
                     if is_over:
@@ -67,7 +61,7 @@ class _StatusTeller(Teller):
                     self._say_away(error)
                     if is_over:
                         return
-                    self.ended.wait(AGAIN_S)
+                    ended.wait(AGAIN_S)
                     continue
                 self._say_back()
                 self._news.told(status)

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 import structlog
 from redis import RedisError
 
-from ingest.feed.telling import Teller, telling
+from ingest.feed.telling import telling
 from ingest.instrument_table.day_facts import DayFacts, DayNews
 from ingest.instrument_table.instrument_entry import BadInstruments, InstrumentEntry
 from ingest.instrument_table.instrument_store import (
@@ -24,8 +24,6 @@ from ingest.settings import IngestSettings
 from ingest.tradelog.contract import LogUnusable
 
 TELL_EVERY_S = 3.0
-"""The table is told of days so often at most, all news of that time together."""
-
 log = structlog.get_logger()
 
 
@@ -58,21 +56,19 @@ def telling_days(settings: IngestSettings, news: DayNews) -> Iterator[None]:
     if not settings.list_instruments:
         yield
         return
-    with telling(_DayTeller(settings, news), "instrument days"):
+    with telling(_DayTeller(settings, news).run, "instrument days"):
         yield
 
 
-class _DayTeller(Teller):
+class _DayTeller:
     def __init__(self, settings: IngestSettings, news: DayNews) -> None:
         self._settings = settings
         self._news = news
         self._untold: dict[str, DayFacts] = {}
         self._is_away = False
-        self.ended = threading.Event()
 
-    def run(self) -> None:
-        """Tell until it has ended, and once more."""
-        while not self.ended.wait(TELL_EVERY_S):
+    def run(self, ended: threading.Event) -> None:
+        while not ended.wait(TELL_EVERY_S):
             self._tell()
         self._tell()
 
@@ -99,7 +95,6 @@ class _DayTeller(Teller):
 def _load(
     settings: IngestSettings, load: Callable[[InstrumentStore], Loaded]
 ) -> Loaded | Exception:
-    """Return what a load has changed, or why the table cannot be told now."""
     try:
         with closing(open_instrument_store(settings)) as store:
             return load(store)

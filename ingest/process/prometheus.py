@@ -7,9 +7,10 @@ of all processes.
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 from prometheus_client import (
@@ -46,11 +47,24 @@ class Total:
             self._known = total
 
 
-class ProcessMetrics:
-    """What is to be known of any process; the library's collector knows one only.
+class LabelledTotals:
+    """Totals of a counter by its labels; ``known`` ones are there from the start."""
 
-    ``process`` is what kind it is: feed, throttle, gateway.
-    """
+    def __init__(self, counter: Counter, known: Iterable[str] = ()) -> None:
+        self._counter = counter
+        self._totals = {label: Total(counter.labels(label)) for label in known}
+
+    def reach(self, counts: Mapping[Any, int]) -> None:
+        """Raise each to its count; several labels of one count are a tuple."""
+        for name, count in counts.items():
+            if name not in self._totals:
+                labels = name if isinstance(name, tuple) else (name,)
+                self._totals[name] = Total(self._counter.labels(*labels))
+            self._totals[name].reach(count)
+
+
+class ProcessMetrics:
+    """What is to be known of any ``process``: feed, throttle, gateway."""
 
     def __init__(self, registry: CollectorRegistry, process: str) -> None:
         self._system = psutil.Process()
@@ -79,17 +93,13 @@ class ProcessMetrics:
         self.observe()
 
     def observe(self) -> None:
-        """Renew all of it."""
         self._up.set(1)
         self._memory.set(self._system.memory_info().rss)
         self._cpu.reach(time.process_time())
 
 
 def render(registry: CollectorRegistry, shared: Path | None) -> tuple[bytes, str]:
-    """Return the metrics as Prometheus reads them, and their content type.
-
-    With ``shared`` those of every process that keeps its own in this folder.
-    """
+    """Return all metrics as Prometheus reads them, and their content type."""
     return generate_latest(_scraped(registry, shared)), CONTENT_TYPE_PLAIN_0_0_4
 
 
@@ -132,10 +142,7 @@ def keep_metrics_as(name: str, shared: Path) -> None:
 
 
 def forget_process(process: int | str, shared: Path | None) -> None:
-    """Remove from a shared folder what an ended process only had while it ran.
-
-    ``process`` is its id, or the name it kept its metrics as.
-    """
+    """Remove what an ended process, an id or a name, only had while it ran."""
     if shared is not None:
         mark_process_dead(process, str(shared))  # type: ignore[no-untyped-call]
 

@@ -35,7 +35,12 @@ from tickthrottle_client.log_v1 import (
     LogInfo,
     LogUnusable,
 )
-from tickthrottle_client.receipt_v1 import UNSENT, AppendTally, ReceiptFile
+from tickthrottle_client.receipt_v1 import (
+    UNSENT,
+    AppendCounts,
+    AppendTally,
+    ReceiptFile,
+)
 from tickthrottle_client.trade_v1 import encode_trade
 
 BUFFER_BYTES = 8 * 2**20
@@ -43,8 +48,6 @@ ENTRY_OVERHEAD_BYTES = 200
 """What an entry takes beside its payload, about: its objects, its key."""
 
 BATCH_BYTES = 2**20
-"""Most bytes of one append."""
-
 _RECEIPT_TICK_S = 0.25
 # Who sends in a loop without a pause lets others have their turn so often.
 _TURN_SENDS = 256
@@ -61,10 +64,7 @@ log = logging.getLogger(__name__)
 
 
 class NotAppended(LogError):
-    """The block was left, and not everything that was sent is in the log.
-
-    ``unsent`` trades are not in it; ``in_doubt`` may be.
-    """
+    """On leaving, ``unsent`` trades were not in the log; ``in_doubt`` ones may be."""
 
     def __init__(self, unsent: int, in_doubt: int, reason: str) -> None:
         super().__init__(
@@ -75,25 +75,20 @@ class NotAppended(LogError):
         self.in_doubt = in_doubt
 
 
-class Appender(Protocol):
+class Appender(AppendCounts, Protocol):
     """What a producer needs of a log."""
 
     info: LogInfo
-    tallies: list[AppendTally]
     refused: Counter[str]
-    """Entries that are not in the log, by reason."""
-    dropped_at_cap: int
     most_entries: int
     """Most entries of one append."""
 
     async def append(self, entries: Sequence[tuple[str, bytes]]) -> None:
         """Append; after LogAway the very same list is to be appended again."""
 
-    async def abandon(self) -> None:
-        """Give up what is under way: it is in doubt from now on."""
+    async def abandon(self) -> None: ...
 
-    async def close(self) -> None:
-        """Disconnect."""
+    async def close(self) -> None: ...
 
 
 class TradeProducer:
@@ -346,7 +341,6 @@ class TradeProducer:
         return self._settled >= upto or self._failure is not None
 
     def _notify(self) -> None:
-        """Wake up whoever waits; each looks for itself."""
         self._changed.set()
         self._changed.clear()
 
@@ -402,7 +396,6 @@ class TradeProducer:
             self._receipt.renew(_now_ms())
 
     async def _end(self) -> None:
-        """Give up what is left, say so, disconnect."""
         appender = self._opened
         for task in self._tasks:
             task.cancel()
@@ -415,7 +408,6 @@ class TradeProducer:
         await appender.close()
 
     def _left(self, reason: str) -> NotAppended | None:
-        """Return what is not in the log, or not for sure; None if all is."""
         refused = self._opened.refused
         others = sum(refused.values()) - refused.get(UNSENT, 0)
         left = self._taken - self.acknowledged - others
