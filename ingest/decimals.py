@@ -6,11 +6,7 @@ from typing import Any
 from tickthrottle_client.trade_v1 import InvalidTrade, JsonNumber
 
 MAX_CHARS = 64
-"""Longest text that is looked at."""
-
 PLACES = 18
-"""Most digits before the point, and most after it."""
-
 _NOTATION = re.compile(
     r"\+?(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?:[eE](?P<exponent>[+-]?[0-9]{1,4}))?",
     re.ASCII,
@@ -54,10 +50,7 @@ def plain_decimal(text: str) -> str:
 
 
 def decimal_of(name: str, value: Any) -> Any:
-    """Return a price or size as plain decimal text. Raises InvalidTrade.
-
-    What is neither text nor a number stays as it is, for the trade's own rule.
-    """
+    """Return a price or size as plain text, other types as is. Raises InvalidTrade."""
     if type(value) is str and _PLAIN.fullmatch(value):
         return value
     text = value.text if type(value) is JsonNumber else value

@@ -170,11 +170,9 @@ class StatusKeys:
 
 
 PRODUCTS = ("bars", "movers", "bursts", "moves")
-"""What the analytics job makes, each by a query of its own."""
 
 
 ANALYTICS_JOB = "analytics"
-"""The name under which the analytics job holds its lease."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,10 +116,7 @@ class Trade:
 
     @classmethod
     def from_wire(cls, payload: bytes) -> "Trade":
-        """Decode and check a trade as the trade log holds it.
-
-        Raises InvalidTrade, never anything else, whatever the bytes are.
-        """
+        """Decode and check a log's bytes. Raises InvalidTrade, never anything else."""
         if not payload:
             raise InvalidTrade("empty", "trade", payload, "has no bytes")
         if len(payload) > MAX_PAYLOAD_BYTES:
@@ -173,10 +170,7 @@ class Trade:
         )
 
     def to_row(self) -> bytes:
-        """Encode for clients: a JSON object with price and size as JSON numbers.
-
-        The numbers' text is exactly the decimal that arrived.
-        """
+        """Encode for clients: price and size are numbers with the text that came."""
         return encode_fields(
             {
                 "isin": self.isin,
@@ -218,10 +212,7 @@ def _encode_number(value: Any) -> orjson.Fragment:
 
 
 def _may_change(fields: Mapping[str, Any], payload: bytes) -> bool:
-    """Tell whether decoding may have lost a number's text.
-
-    Fractions, exponents and more than 64 bits become floats, and -0 becomes 0.
-    """
+    """Tell whether a number's text may be lost: fractions, 64 bits, -0."""
     values = fields.values()
     return float in map(type, values) or (b"-0" in payload and 0 in values)
 

@@ -24,10 +24,7 @@ def address_of(scope: Mapping[str, Any]) -> str:
 
 @lru_cache(4_096)
 def one_address(host: str) -> str:
-    """Return an IPv4 address as it is, an IPv6 address as its network, ``/64``.
-
-    What is no address may have been made up, to be counted apart: it is UNKNOWN.
-    """
+    """Return an IPv4 address, an IPv6 network (``/64``), or UNKNOWN for neither."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -9,8 +9,6 @@ from gateway.health.client_states import STATES, Slowness, State, slowness, stat
 from gateway.stream.client import Client
 
 SLICE_S = 0.002
-"""Clients are looked at for this long before the event loop may do something else."""
-
 _AT_ONCE = 32
 
 
@@ -25,7 +23,6 @@ class ClientCensus:
         self._slowest: list[tuple[Slowness, int, Client]] = []
 
     def add(self, client: Client, now_s: float) -> None:
-        """Take in a client."""
         state = state_of(client, now_s)
         self.states[state] += 1
         self._count += 1
@@ -40,14 +37,12 @@ class ClientCensus:
             heapreplace(self._slowest, entry)
 
     def slowest(self) -> list[Client]:
-        """Return the slowest clients, the very slowest first."""
         return [client for _, _, client in sorted(self._slowest, reverse=True)]
 
 
 async def take_census(
     clients: Iterable[Client], most: int = 0, only: State | None = None
 ) -> ClientCensus:
-    """Look at every client, leaving the event loop to others in between."""
     census = ClientCensus(most, only)
     now_s = began_s = time.monotonic()
     for number, client in enumerate(clients, 1):

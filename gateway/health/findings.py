@@ -35,11 +35,7 @@ from throttle.contract.lateness import is_late
 from tickthrottle_client.server_memory import ServerMemory
 
 LATE_IN_A_ROW = 3
-"""This many windows in a row are a trend."""
-
 STUCK_SHARE = 1 / 20
-"""A share of the clients that may be stuck at any time."""
-
 _PARTITIONS_NAMED = 8
 
 _BADNESS: dict[Level, int] = {"unknown": 0, "ok": 1, "warn": 2, "bad": 3}
@@ -206,7 +202,6 @@ def _of_log(pipeline: PipelineState, window_ms: int) -> Iterator[Finding]:
 
 
 def _of_partitions(pipeline: PipelineState, window_ms: int) -> Iterator[Finding]:
-    """Find what holds partitions of Kafka up: transactions, stamps of producers."""
     ends = pipeline.log.partitions or {}
     waiting = {
         p: end.waits_since_ms
@@ -345,7 +340,6 @@ def _of_clients(states: Mapping[State, int]) -> Iterator[Finding]:
 def _with_reasons(
     observed: Sequence[Finding], reasons: Sequence[Reason], gateway: GatewayState
 ) -> list[Finding]:
-    """Add the reasons: to the findings of their code, or as findings of their own."""
     by_code = {reason.code: reason for reason in reasons}
     if "ledger_off" in by_code:
         # Of what cannot be read no books are known.
@@ -374,7 +368,6 @@ def _with_reasons(
 
 
 def _roots(findings: Sequence[Finding]) -> list[Finding]:
-    """Return what follows from nothing else."""
     following = {
         code
         for finding in findings

@@ -19,14 +19,8 @@ BEHIND_AFTER_MS = 60_000
 _EVERY_MS = 10_000
 
 USUAL_START_S = 20
-"""How long Spark takes to start and warm up."""
-
 LONGEST_START_MS = 3 * USUAL_START_S * 1_000
-"""A start that lasts longer is a fault."""
-
 AGAIN_WITHIN_MS = 60_000
-"""A job that starts again within this time is at fault."""
-
 LONGEST_GAP_MS = 2_000
 """What counts of a time in which nobody looked: machine asleep, or Redis away."""
 
@@ -53,7 +47,6 @@ class JobState:
 
     @property
     def problems(self) -> list[str]:
-        """Say in one sentence each what is wrong with the job's books."""
         if self.fault is not None:
             return [self.fault]
         return [] if self.ledger is None else self.ledger.problems()
@@ -79,30 +72,25 @@ class QueryState:
 
     @property
     def is_stopped(self) -> bool:
-        """Tell whether the query was told to end."""
         return bool(self.figures.get("stopped"))
 
     @property
     def problems(self) -> list[str]:
-        """Say in one sentence each what is wrong with the query's books."""
         if self.fault is not None:
             return [self.fault]
         return [] if self.book is None else self.book.problems()
 
     @property
     def total(self) -> QueryTally:
-        """Return the books of all partitions."""
         total = QueryTally()
         for tally in () if self.book is None else self.book.partitions.values():
             total.add(tally)
         return total
 
     def is_dead(self) -> bool:
-        """Tell whether nobody runs it, though nobody told it to end."""
         return self.owner is None and not self.is_stopped
 
     def is_behind(self, clock_ms: int) -> bool:
-        """Tell whether it runs and should have read more by now."""
         if self.owner is None or self.is_stopped:
             return False
         every_ms = self.figures.get("every_ms", _EVERY_MS)
@@ -133,15 +121,11 @@ class PipelineState:
 
 
 def job_names(meta: Mapping[bytes, bytes]) -> list[str]:
-    """Return the jobs that the hash ``Keys.meta`` knows, in order."""
     return sorted(n.removeprefix(_CUT).decode() for n in meta if n.startswith(_CUT))
 
 
 def decode_cut(job: str, meta: Mapping[bytes, bytes]) -> Cut:
-    """Decode where a job goes on.
-
-    Raises ValueError for anything the throttle would not have written.
-    """
+    """Decode where a job goes on. Raises ValueError for what no throttle writes."""
     try:
         return Cut.from_offset(orjson.loads(meta[_CUT + job.encode()]))
     except (KeyError, TypeError, ValueError) as error:
@@ -156,10 +140,7 @@ def decode_job(
     batches: Sequence[tuple[bytes, Mapping[bytes, bytes]]],
     stages: Mapping[bytes, bytes],
 ) -> JobState:
-    """Decode what Redis holds of one job.
-
-    Raises ValueError for a cut the throttle would not have written.
-    """
+    """Decode what Redis holds of one job. Raises ValueError for a cut that is none."""
     name, fault, books, last = job.encode(), None, None, None
     try:
         books = Ledger.decode(job, ledger)
@@ -192,10 +173,7 @@ def decode_query(
     ledger: Mapping[bytes, bytes],
     state: Mapping[bytes, bytes],
 ) -> QueryState | None:
-    """Decode what Redis holds of one product, None if it was never made.
-
-    What the analytics job would not have written is a ``fault``.
-    """
+    """Decode a product, None if there is none; what cannot be read is a ``fault``."""
     if not progress:
         return None
     fault, book, cut, window_ms = None, None, Cut(0, (), ()), 0
@@ -217,7 +195,6 @@ def decode_query(
 
 
 def imbalances(jobs: Sequence[JobState]) -> list[str]:
-    """Return a sentence for everything that does not balance, none if all is well."""
     return [
         text if job.fault is not None else f"ledger of {job.job}: {text}"
         for job in jobs
@@ -279,10 +256,7 @@ def is_behind(
 
 
 def starting(pipeline: PipelineState, window_ms: int) -> list[tuple[str, int | None]]:
-    """Return the jobs that publish nothing because they start, and their last cuts.
-
-    A process that stands by while another one publishes is not starting.
-    """
+    """Return jobs that start, not those that stand by, and where each was cut last."""
     jobs = {job.job: job for job in pipeline.jobs}
     about_to: list[tuple[str, int | None]] = []
     for name, owner in sorted(pipeline.candidates.items()):
@@ -313,7 +287,6 @@ class JobStart:
 
     @property
     def fault(self) -> str | None:
-        """Say in a few words why it is a fault, None while it is none."""
         if self.number > 1:
             return f"it has been started {self.number} times in a row"
         if self.lasted_ms > LONGEST_START_MS:
@@ -344,7 +317,6 @@ class JobStarts:
         }
 
     def lasting(self) -> Mapping[str, JobStart]:
-        """Return the starts of the newest look, by the names of their jobs."""
         return {job: self._starts[job] for job in self._now if job in self._starts}
 
     def _next(
@@ -375,10 +347,7 @@ class JobStarts:
 def left_behind(
     jobs: Sequence[JobState], clock_ms: int, window_ms: int
 ) -> list[JobState]:
-    """Return the jobs that are behind while others go on.
-
-    Where all stand still no windows come, and that is another fault.
-    """
+    """Return the jobs that are behind while others go on."""
     furthest_ms = max((job.cut.end_ms for job in jobs), default=0)
     return [
         job

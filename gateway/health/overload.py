@@ -83,11 +83,9 @@ class LoadMonitor:
 
     @property
     def excess(self) -> str | None:
-        """Why new clients are sent away, None while they are not."""
         return self._overload.reason
 
     async def run(self) -> None:
-        """Take samples until cancelled."""
         while True:
             began_s = time.monotonic()
             await asyncio.sleep(SAMPLE_S)

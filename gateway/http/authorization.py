@@ -42,11 +42,9 @@ class Caller:
 
     @property
     def interval_ms(self) -> int:
-        """At most one price of an instrument may be told in this time; 0: each."""
         return 0 if self.paced is None else self.paced.interval_ms
 
     def allows(self, isin: str) -> bool:
-        """Say whether an instrument may be had."""
         return self.grant.allows_instrument(isin, self.instruments)
 
     def until_ms(self, to_ms: int | None = None) -> int | None:
@@ -57,12 +55,10 @@ class Caller:
         return shown_ms if to_ms is None else min(to_ms, shown_ms)
 
     def encode_rights(self) -> bytes:
-        """Return what tells answers to it from those to others."""
         keys = self.grant.encode_keys()
         return b"%d %b %b" % (self.interval_ms, self.instruments.digest.encode(), keys)
 
     def charge(self, rows: int) -> None:
-        """Count work against it, in rows."""
         if self.work is not None:
             self.work.charge(self.payers, rows, time.monotonic())
 
@@ -139,6 +135,5 @@ def create_permit(
 
 
 def put_off(refusal: WorkRefused) -> Problem:
-    """Return the answer to what may be asked for again later."""
     after_s = str(ceil(refusal.wait_ms / 1_000))
     return Problem(429, "rate_limited", refusal.reason, {"Retry-After": after_s})

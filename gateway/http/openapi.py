@@ -68,17 +68,11 @@ ETAG = {
 }
 
 TOKENS: dict[str, Any] = {"security": [{"token": []}, {}]}
-"""A token, where the gateway asks for one."""
-
 OPERATORS: dict[str, Any] = {"security": [{"operator": []}, {}]}
-"""The operators' token, where there is one."""
-
 Case = tuple[str, str, str]
-"""A problem's code, what it is, and an example of its detail."""
 
 
 def read_version() -> str:
-    """Return the version of the installed project."""
     return version_of(PRODUCT)
 
 
@@ -121,7 +115,6 @@ operators_only = partial(described, extra=OPERATORS)
 
 
 def problem_response(status: int, case: Case | None = None) -> dict[str, Any]:
-    """Describe an error, the usual one of its status unless another is given."""
     code, description, detail = case or PROBLEMS[status]
     example = problems.describe(status, code, detail)
     content = {"schema": {"$ref": PROBLEM}, "example": example}

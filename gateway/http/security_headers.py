@@ -31,7 +31,6 @@ class SecurityHeaders:
         self._open_files = open_files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; headers are added as the response starts."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

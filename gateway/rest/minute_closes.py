@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 STEP_MS = 60_000
 
 MOST_CLOSES = 30
-"""Of an instrument: half an hour."""
 
 
 def newest_minutes(since_ms: int | None, upto_ms: int) -> tuple[int, int]:

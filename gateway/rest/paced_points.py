@@ -16,12 +16,10 @@ class HistoryPoint(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
-    def window(self) -> int:
-        """The window's end."""
+    def window(self) -> int: ...
 
     @property
-    def trades(self) -> int:
-        """How many trades the point stands for."""
+    def trades(self) -> int: ...
 
 
 P = TypeVar("P", bound=HistoryPoint)
@@ -60,7 +58,6 @@ def whole_from(from_ms: int | None, interval_ms: int) -> int | None:
 
 
 def whole_until(to_ms: int | None, interval_ms: int) -> int | None:
-    """Return where the last interval ends that is over at ``to_ms``."""
     if to_ms is None or not interval_ms:
         return to_ms
     return to_ms // interval_ms * interval_ms

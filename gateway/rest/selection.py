@@ -13,7 +13,6 @@ from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import ALL
 
 MOST_NAMED = 1_000
-"""This many instruments one parameter may name."""
 
 
 NO_CODES = "codes are not known here; ask by ISIN"
@@ -38,10 +37,7 @@ class Wish:
 
 
 def select(wish: Wish, instruments: Instruments) -> frozenset[str] | None:
-    """Return the ISINs that fit all that is said; None for every instrument there is.
-
-    Raises Problem for what is no ISIN, or that no instrument is called.
-    """
+    """Return the ISINs that fit all, None for every one. Raises Problem for no ISIN."""
     sets: list[frozenset[str]] = []
     if wish.isins is not None:
         names = _split("isins", wish.isins)
@@ -90,7 +86,6 @@ def resolve(key: str, instruments: Instruments) -> str:
 
 
 def check_isin(text: str) -> str:
-    """Return ``text`` if it is an ISIN. Raises Problem."""
     rejection = check_key(text)
     if text == ALL:
         rule = "leave isins out to get every instrument"

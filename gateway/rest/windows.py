@@ -49,7 +49,6 @@ EndMs = Annotated[
 
 
 def create_router(rest: RestParts) -> APIRouter:
-    """Build the router of windows."""
     router = new_router("windows")
     permit, stores = rest.permit, rest.stores
     # The newest one shall not be forgotten for readers of many.

@@ -150,7 +150,6 @@ class FeedLog:
             )
 
     def _say_clock(self) -> None:
-        """Warn once of a clock that is far off."""
         seconds = self._intake.clock.seconds
         if self._has_told_clock or seconds is None or abs(seconds) <= self._bound_s:
             return

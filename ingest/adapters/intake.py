@@ -61,11 +61,7 @@ MOST_LATE_US = 60_000_000
 """A trade is this much older at most than one of its instrument that came before."""
 
 SHOWN_SYMBOLS = 5
-"""How many symbols that nobody asked for are kept by name."""
-
 MAX_TEXT_CHARS = 200
-"""Longest text an exchange may put into a further field of a trade."""
-
 Entry = tuple[str, bytes]
 
 
@@ -102,7 +98,6 @@ class ClockDifference:
         self._before_us: int | None = None
 
     def note(self, sent_us: int, received_us: int) -> None:
-        """Take in one frame."""
         difference_us = sent_us - received_us
         if received_us - self._since_us >= self.RENEWED_EVERY_US:
             self._before_us, self._greatest_us = self._greatest_us, None
@@ -171,7 +166,6 @@ class Intake:
         return entries, others
 
     def _pieces(self, adapter: Adapter, frame: Frame) -> Iterator[Any]:
-        """Yield what an adapter yields; what it raises is refused, and it goes on."""
         pieces: Iterator[Any] | None = None
         for _ in range(MOST_FAULTS_A_FRAME):
             try:
@@ -198,7 +192,6 @@ class Intake:
         self._refusals.add(self.counts.frames, error, of="frame")
 
     def account(self) -> dict[str, Any]:
-        """Return what became of all that came, by name, to be logged."""
         counts, numbers = self.counts, self.numbers
         account: dict[str, Any] = {
             "frames": counts.frames,
@@ -302,7 +295,6 @@ class Intake:
         entries.append((trade.isin, trade.to_wire()))
 
     def _key_of(self, symbol: str) -> str | None:
-        """Return the ISIN of a symbol; one that nobody asked for is counted."""
         isin = self._keys.get(symbol)
         if isin is None:
             self.counts.left += 1

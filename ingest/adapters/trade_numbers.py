@@ -7,14 +7,8 @@ from typing import NamedTuple
 from ingest.adapters.adapter import Numbering
 
 Version = tuple[int, int]
-"""Time and number of a trade in the log: ``Trade.version``."""
-
 REMEMBERED = 131_072
-"""Trades remembered of all symbols together; they share them equally."""
-
 LEAST_REMEMBERED = 16
-"""Trades remembered of a symbol at least, however many symbols there are."""
-
 OPEN_GAPS = 32
 """Gaps of a symbol that a late trade may still fill."""
 
@@ -304,5 +298,4 @@ class TradeNumbers:
 
 
 def _unique(number: int, series: str) -> object:
-    """Return what a trade is known by where no number comes twice in a series."""
     return (series, number) if series else number

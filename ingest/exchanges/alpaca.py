@@ -81,11 +81,9 @@ class Alpaca(Adapter):
         self._has_asked_more = False
 
     def subscribe(self) -> Iterable[str]:
-        """Return nothing: the exchange speaks first."""
         return ()
 
     def decode(self, frame: Frame) -> Iterator[Piece]:
-        """Read a list of messages; answer those of the login."""
         messages = read_json(frame)
         if not isinstance(messages, list):
             raise InvalidTrade("not_object", "frame", frame, "is not a list")
@@ -173,7 +171,6 @@ def _trade(message: Mapping[str, Any]) -> ExchangeTrade:
 
 
 def _status(message: Mapping[str, Any]) -> Iterator[Piece]:
-    """Yield a halt, a pause or their end; the codes depend on the tape."""
     code, tape = field(message, "sc", str), message.get("z")
     reason = str(message.get("rc") or "")
     status = (_UTP if tape == "C" else _CTA).get(code)
@@ -189,7 +186,6 @@ def _status(message: Mapping[str, Any]) -> Iterator[Piece]:
 
 
 def _bands(message: Mapping[str, Any]) -> Iterator[Piece]:
-    """Yield the band that a price may be in (limit up, limit down)."""
     bands = {
         "lower": str(field(message, "d", (str, int))),
         "upper": str(field(message, "u", (str, int))),
@@ -228,10 +224,7 @@ def _correction(message: Mapping[str, Any]) -> ExchangeCorrection:
 
 @lru_cache(maxsize=64)
 def _series(exchange: str, hour: int) -> str:
-    """Return what ids are unique in: an exchange's day. One text for all of them.
-
-    A day of New York has all of a session, and what is taken back of it.
-    """
+    """Return what ids are unique in: an exchange's day of New York."""
     day = datetime.fromtimestamp(hour * 3600, _NEW_YORK).date()
     return f"{exchange}/{day}"
 

@@ -59,7 +59,6 @@ class Binance(Adapter):
         return f"{self.url}/stream?streams={names}"
 
     def subscribe(self) -> Iterable[str]:
-        """Ask for the streams that are not in the address."""
         rest = self._streams()[_STREAMS_IN_THE_ADDRESS:]
         for first in range(0, len(rest), _STREAMS_A_MESSAGE):
             params = rest[first : first + _STREAMS_A_MESSAGE]
@@ -70,7 +69,6 @@ class Binance(Adapter):
         return [f"{symbol.lower()}@trade" for symbol in self.symbols]
 
     def decode(self, frame: Frame) -> Iterator[Piece]:
-        """Read one event, in a combined stream's envelope or without it."""
         fields = read_json(frame)
         if not isinstance(fields, dict):
             raise InvalidTrade("not_object", "frame", frame, "is not an object")
@@ -78,7 +76,6 @@ class Binance(Adapter):
 
     @classmethod
     def canonical(cls, symbol: str) -> str:
-        """Return a symbol in capitals, without what parts its assets."""
         joined = _SEPARATORS.sub("", symbol).upper()
         if not joined.isalnum():
             raise BadChoice(
@@ -89,7 +86,6 @@ class Binance(Adapter):
 
     @classmethod
     def listed(cls, fetch: Fetch) -> list[ExchangeInstrument]:
-        """Return every symbol that trades: base and quote asset, tick size."""
         address = f"{cls.rest_url}/api/v3/exchangeInfo?permissions=SPOT"
         answer = read_json(fetch(address, None))
         rows = answer.get("symbols") if isinstance(answer, dict) else None

@@ -87,16 +87,12 @@ class Upbit(Adapter):
         )
 
     def decode(self, frame: Frame) -> Iterator[Piece]:
-        """Read any of the formats DEFAULT, SIMPLE, JSON_LIST and SIMPLE_LIST."""
         decoded = read_json(frame)
         return read_records(decoded if isinstance(decoded, list) else [decoded], _read)
 
     @classmethod
     def canonical(cls, symbol: str) -> str:
-        """Return a market's code: the currency first, as in ``KRW-BTC``.
-
-        ``BTC/KRW``, as other exchanges and libraries write it, is turned round.
-        """
+        """Return a code with its currency first, ``KRW-BTC``, of ``BTC/KRW`` too."""
         parts = _SYMBOL_FORM.fullmatch(symbol.upper())
         first, separator, second = parts.groups() if parts else ("", None, None)
         if not second and first.startswith(_WON):
@@ -117,7 +113,6 @@ class Upbit(Adapter):
 
     @classmethod
     def listed(cls, fetch: Fetch) -> list[ExchangeInstrument]:
-        """Return every market: its Korean and English name, its currency as sector."""
         rows = read_json(fetch(f"{cls.rest_url}/v1/market/all?is_details=false", None))
         if not isinstance(rows, list):
             raise InvalidTrade("not_object", "markets", rows, "is not a list")

@@ -284,7 +284,6 @@ def _run(
 
 @contextmanager
 def _receipt(path: Path | None, outlet: Outlet) -> Iterator[Callable[[], None]]:
-    """Yield what keeps the receipt new; the last one is written on leaving."""
     if path is None:
         yield lambda: None
         return

@@ -8,11 +8,7 @@ from typing import NamedTuple, Protocol
 from ingest.sources.event import Event
 
 CHUNK = 5_000
-"""Most entries of one append."""
-
 TICK_S = 0.01
-"""What falls due within a tick is appended together."""
-
 WAITING_BYTES = 8 * 2**20
 """Most bytes of entries that have arrived and wait to be appended."""
 
@@ -45,8 +41,7 @@ class Supply(Protocol):
         """Whether ``stop`` was what ended it."""
 
     @property
-    def unsent(self) -> int:
-        """Entries that have come and were not taken yet."""
+    def unsent(self) -> int: ...
 
     def take(self, now_us: float) -> Taken | None:
         """Return what is due now, None for nothing. ``now_us`` is since the start."""
@@ -139,10 +134,7 @@ class Arrivals:
             self._add(entries, size)
 
     def offer(self, entries: Entries) -> bool:
-        """Hand over entries unless there is no room now; tell whether there was.
-
-        As ``put`` does, but never waits: for whoever must not stand still.
-        """
+        """Do as ``put`` if there is room now; tell whether there was. Never waits."""
         size = _size(entries)
         with self._changed:
             has_room = self._is_closed or self._has_room(size)

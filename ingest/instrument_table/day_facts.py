@@ -13,7 +13,6 @@ class DayFacts:
     is_halted: bool | None = None
 
     def updated(self, later: "DayFacts") -> "DayFacts":
-        """Return these facts with what later ones say."""
         close, is_halted = later.prev_close, later.is_halted
         return DayFacts(
             self.prev_close if close is None else close,
@@ -21,10 +20,7 @@ class DayFacts:
         )
 
     def applied(self, entry: InstrumentEntry) -> InstrumentEntry:
-        """Return an entry as these facts have it.
-
-        An instrument that is not halted loses the status ``halted``, and no other.
-        """
+        """Return an entry as these facts have it; no status but ``halted`` goes."""
         status = entry.status
         if self.is_halted:
             status = HALTED

@@ -91,7 +91,6 @@ def _fields(instrument: bytes) -> dict[str, str]:
 
 
 PAGE = 2_000
-"""Most changes that are read at a time."""
 
 
 class TableAway(RuntimeError):
@@ -122,10 +121,7 @@ class ChangePage:
 
 
 class InstrumentStore(Protocol):
-    """The instrument table, read and written; used by one thread at a time.
-
-    A store remembers which table it reads: one that was emptied is another.
-    """
+    """The table, used by one thread at a time; one that was emptied is another."""
 
     def read(self, after: int) -> ChangePage:
         """Return at most ``PAGE`` changes with versions greater than ``after``.
@@ -143,5 +139,4 @@ class InstrumentStore(Protocol):
         be there or not.
         """
 
-    def close(self) -> None:
-        """Give back what connects it to its server."""
+    def close(self) -> None: ...

@@ -40,10 +40,7 @@ class Loaded:
 
 
 def read_on(store: InstrumentStore, known: Instruments) -> tuple[Instruments, int]:
-    """Return the table of now, and how many changes on the way to it are none.
-
-    The table that is known, if nothing has changed. Raises TableAway.
-    """
+    """Return the table of now, and how many changes are none. Raises TableAway."""
     changes: list[InstrumentChange] = []
     refused, base, version = 0, known, known.version
     is_last = False

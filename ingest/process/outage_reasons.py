@@ -1,7 +1,6 @@
 """Which reasons of an outage were told already: each once, and not too many. Pure."""
 
 MOST = 8
-"""So many different reasons of one outage are told."""
 
 
 class OutageReasons:
@@ -22,5 +21,4 @@ class OutageReasons:
         return True
 
     def end(self) -> None:
-        """Forget everything: the outage is over."""
         self._told.clear()

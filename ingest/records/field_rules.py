@@ -13,7 +13,6 @@ from ingest.trade import InvalidTrade, JsonNumber
 _EXACT = Context(prec=72)
 
 MARKED = frozenset({"price", "size", "seq"})
-"""The numbers that may have marks between their thousands."""
 
 
 class FieldRules:
@@ -46,10 +45,7 @@ class FieldRules:
         """The fields that conditions are about, as a CSV header may have them."""
 
     def apply(self, fields: dict[str, Any]) -> None:
-        """Add the constants, carry out signs and scales. Raises LeftOut, InvalidTrade.
-
-        A record is left out before its values are looked at.
-        """
+        """Leave out, or set constants, signs, scales. Raises LeftOut, InvalidTrade."""
         fields.update(self._constants)
         for condition in self._conditions:
             if condition.is_met_by(fields):

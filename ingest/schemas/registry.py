@@ -18,14 +18,10 @@ from tickthrottle_client.log_v1 import LogAway, LogUnusable
 from tickthrottle_client.server_url import server_address, split_url
 
 ANSWER_S = 5.0
-"""A registry that has not answered for this long is away."""
-
 REMEMBERED_S = 10.0
 """A schema that is not there, or not to be read, is asked for again after that."""
 
 MOST_SCHEMAS = 1_000
-"""So many schemas are remembered, the newest."""
-
 _NO_SCHEMA = 40403
 _LONGEST_TOLD = 300
 
@@ -70,10 +66,7 @@ class SchemaRegistry:
             return self._client.register_schema(subject, Schema(schema, "AVRO"))
 
     def read(self, value: bytes) -> Any:
-        """Return what a framed value stands for.
-
-        Raises BadValue if it is none, or its schema cannot be had or is not read.
-        """
+        """Return what a framed value stands for. Raises BadValue if nothing."""
         schema_id, body = unframed(value)
         schema = self._schemas.get(schema_id) or self._ask(schema_id)
         return schema.read(body)

@@ -25,8 +25,6 @@ _THIRD = (
 )
 
 NAMES = len(_FIRST) * len(_SECOND) * len(_THIRD)
-"""How many names there are."""
-
 _WORDS_OF_SECTORS = {
     "반도체": ("반도체", "세미콘"),
     "전자부품": ("전자", "일렉"),

@@ -8,7 +8,6 @@ from ingest.records.leave_out import LeftOut
 from ingest.trade import InvalidTrade
 
 SHOWN_REFUSALS = 5
-"""How many refusals are kept in words; all of them are counted."""
 
 
 class Event(NamedTuple):
@@ -46,7 +45,6 @@ class Refusals:
             self.examples.append(f"{of} {line}: {error.reason}: {error}")
 
     def take_over(self, other: "Refusals") -> None:
-        """Add another tally to this one."""
         self.counts.update(other.counts)
         self.left_out.update(other.left_out)
         self.unknown_conditions.update(other.unknown_conditions)
@@ -54,10 +52,8 @@ class Refusals:
         self.examples.extend(other.examples[:room])
 
     def by_reason(self) -> Counter[str]:
-        """Return a copy of the counts, for any thread."""
         return self.counts.copy()
 
     @property
     def total(self) -> int:
-        """Number of refused rows."""
         return self.counts.total()

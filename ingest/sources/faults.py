@@ -14,8 +14,6 @@ from ingest.sources.event import Event
 from ingest.trade import LATEST_TIME_US, MAX_PAYLOAD_BYTES, REQUIRED
 
 MAX_DELAY_US = 500_000
-"""How long after its due time a late event comes at most."""
-
 REPEAT_AFTER_US = 250_000
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -44,7 +42,6 @@ class Faults(FrozenOptions):
 
     @property
     def factor(self) -> float:
-        """How many events go out for each that comes in."""
         return 1 + self.repeats + self.malformed
 
     def inject(self, events: Iterable[Event]) -> Iterator[Event]:

@@ -57,7 +57,6 @@ COLUMNS = (
 
 
 def encode_instruments(instruments: Iterable[SimulatedInstrument]) -> str:
-    """Return the instruments as CSV with a header, one a line."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -77,12 +76,10 @@ def price_step(price: int) -> int:
 
 
 def step_up(price: int) -> int:
-    """Return the next higher price on the grid."""
     return price + price_step(price)
 
 
 def step_down(price: int) -> int:
-    """Return the next lower price on the grid."""
     return price - price_step(price - 1)
 
 

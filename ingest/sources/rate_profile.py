@@ -12,14 +12,10 @@ from pydantic import InstanceOf
 from ingest.files.file_form import read_by
 
 MAX_RATE = 1_000_000.0
-"""Most trades a second of a part."""
-
 SLOT_US = 10_000
 """Time is cut into slots of 10 ms; each has its whole number of trades exactly."""
 
 MAX_SECONDS = 604_800.0
-"""Longest profile that has an end: a week."""
-
 OPENING_PEAK = 6.0
 """An opening begins with this many times the rate that it settles to.
 
@@ -81,7 +77,6 @@ class Stretch:
 
     @property
     def words(self) -> str:
-        """The stretch for people."""
         lasts = "" if self.seconds == inf else f" for {self.seconds:g} s"
         if self.shape == "opening":
             return f"an opening of {self.to_rate:,g}/s{lasts}"
@@ -124,12 +119,10 @@ class Burst:
 
     @property
     def words(self) -> str:
-        """The burst for people."""
         within = f"{self.trades:,g} within {self.within_s * 1_000:,g} ms"
         return f"{within} every {self.every_s:g} s"
 
     def count(self, ends_s: float) -> float:
-        """Return how many bursts fit before the end."""
         if ends_s == inf:
             return inf
         # A sum of fractions may end just short of the time it stands for.
@@ -182,7 +175,6 @@ class Profile:
 
     @classmethod
     def steady(cls, rate: float) -> Self:
-        """Return the profile of one rate, for ever."""
         return cls((Stretch(rate, rate, inf),))
 
     @property
@@ -232,10 +224,7 @@ class Profile:
         return total
 
     def slots(self, ends_us: float = inf) -> Iterator[tuple[int, int, int]]:
-        """Yield begin and length of each slot, in microseconds, and its trades.
-
-        Up to the profile's end, or to ``ends_us`` if that is earlier.
-        """
+        """Yield each slot's begin and length, us, and trades, up to ``ends_us``."""
         ends_us = min(ends_us, self.seconds * 1e6)
         given = 0
         for from_us in count(0, SLOT_US):

@@ -33,8 +33,6 @@ SHORT_RATE = 1_000
 """Most trades a second of a short tape that is repeated, at speed 1."""
 
 GAP_US = 60_000_000
-"""A longer wait for the next trade is told."""
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Tell = Callable[[str], None]
@@ -92,7 +90,6 @@ class ReplayOptions(FrozenOptions):
 
     @property
     def is_at_own_pace(self) -> bool:
-        """Whether the tape's own times say when a trade is due."""
         return self.rate is None and self.profile is None
 
 

@@ -18,8 +18,6 @@ from ingest.tradelog.contract import partition_of
 from tickthrottle_client.log_v1 import stream_key
 
 MOST_KEPT = 10_000
-"""Statuses that the stream keeps: the newest."""
-
 KEPT_US = 7 * 86_400_000_000
 """Older ones leave it, sixteen with each that is added."""
 
@@ -123,7 +121,6 @@ RULES = {
     StatusOutcome.TOO_OLD: f"is older than the newest {REMEMBERED} of its instrument",
     StatusOutcome.FULL: f"there are current statuses of {MOST_SLOTS} instruments",
 }
-"""What is said of a refusal."""
 
 
 class StatusLog:

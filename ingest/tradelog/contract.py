@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["AppendTally", "LogAway", "LogInfo", "LogUnusable", "partition_of"]
 
 LogKind = Literal["redis", "kafka"]
-"""What a log is kept in."""
 
 
 PIECE_BYTES = 8 * 2**20
-"""About so many bytes of entries a reader asks for at a time."""
 
 
 NO_SERVER = ""

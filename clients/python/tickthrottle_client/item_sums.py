@@ -23,7 +23,6 @@ class Traded(NamedTuple):
     low: Decimal | None
 
     def fold(self, other: "Traded") -> "Traded":
-        """Return the sums of the trades of both, exactly."""
         return Traded(
             self.trades + other.trades,
             _EXACT.add(self.volume, other.volume),
@@ -122,10 +121,7 @@ def as_known(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def folded(before: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item, newer than one before, that stands for the trades of both.
-
-    Sums that nobody knows of one are left out of both.
-    """
+    """Return a newer item that stands for both's trades; unknown sums are left out."""
     if not before["trades"]:
         return item
     rest = {name: value for name, value in item.items() if name not in SUMS}
@@ -158,7 +154,6 @@ class WaitingItems:
         return len(self._items)
 
     def put(self, item: dict[str, Any]) -> None:
-        """Add an item that is newer than all before of its instrument."""
         key = item.get("isin") or item["group"]
         before = self._items.get(key)
         if before is not None and "group" not in item:

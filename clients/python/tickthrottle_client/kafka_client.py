@@ -90,10 +90,7 @@ class Reports:
         self._asked: list[AdminClient] = []
 
     def ask(self, client: AdminClient) -> None:
-        """Have ``client`` tell what it knows whenever ``last`` is looked at.
-
-        Those that read or write do so by themselves, it does not.
-        """
+        """Have a client that neither reads nor writes tell what it knows."""
         self._asked.append(client)
 
     def __call__(self, error: KafkaError) -> None:
@@ -191,10 +188,7 @@ def _asker(topic: KafkaTopic) -> tuple[AdminClient, Reports]:
 
 
 def identify(topic: KafkaTopic, admin: AdminClient, reports: Reports) -> LogInfo:
-    """Return a topic's identity: a topic deleted and made again has another one.
-
-    Brokers that know no topic ids give a topic's name instead.
-    """
+    """Return a topic's identity, another once it is made anew; its name if no id."""
     return identity(topic, answer(topic, describe(topic, admin), reports))
 
 
@@ -213,7 +207,6 @@ def identity(topic: KafkaTopic, described: Any) -> LogInfo:
 
 
 def largest_batch(topic: KafkaTopic, admin: AdminClient) -> int | None:
-    """Return a topic's ``max.message.bytes``, None if its brokers do not say."""
     try:
         config = answer(topic, ask_config(topic, admin))
     except (LogAway, LogUnusable):

@@ -18,8 +18,6 @@ from typing import Any
 from tickthrottle_client.trade_v1 import InvalidTrade, isin_check_digit
 
 MAX_SYMBOL_CHARS = 64
-"""Longest symbol that gets a key."""
-
 _ROOM = 8
 _PREFIX_FORM = re.compile("Q[M-Z]", re.ASCII)
 _PLAIN_FORM = re.compile("[0-9A-Z]{0,7}[1-9A-Z]", re.ASCII)
@@ -34,8 +32,6 @@ OWN_VENUES = {"UPBIT": "QU", "BINANCE": "QN", "ALPACA": "QP"}
 """Letters of the venues that tickthrottle has an adapter for."""
 
 OTHER_VENUES = "QX"
-"""Letters of any other venue, unless it is given ones of its own."""
-
 MOST_COMPUTED = 100_000
 """So many computed keys are compared with each other."""
 

@@ -10,11 +10,7 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 PARTITIONS = 4
-"""Partitions of a log in Redis that does not exist yet, unless told otherwise."""
-
 CAP = 4_000_000
-"""Most entries that a log in Redis may hold, unless told otherwise."""
-
 MOST_PARTITIONS = 64
 LEAST_CAP = 1_000
 
@@ -28,8 +24,6 @@ NAMESPACE_PATTERN = "[A-Za-z0-9_.-]{1,32}"
 TOPIC_PATTERN = "[A-Za-z0-9._-]{1,249}"
 
 FIELD = b"trade"
-"""The field of a stream's entry that holds the trade."""
-
 SEQUENCE_BITS = 21
 """Of a position, the lower bits: which of the entries of a millisecond."""
 
@@ -64,7 +58,6 @@ def partition_of(isin: str, partitions: int) -> int:
 
 
 def partition_cap(cap: int, partitions: int) -> int:
-    """Return how many entries a partition may hold of a log with a cap."""
     return max(1, cap // partitions)
 
 
@@ -77,10 +70,7 @@ def stream_key(namespace: str, partition: int) -> str:
 
 
 def encode_info(info: LogInfo) -> dict[str, str | int]:
-    """Return the fields of a log's identity.
-
-    The first to come decides: a field is written only where there is none.
-    """
+    """Return a log's identity as fields, each written only where there is none."""
     return {
         "id": info.log_id,
         "partitions": info.partitions,
@@ -128,10 +118,8 @@ def position_of(stream_id: bytes) -> int:
 
 
 def entry_id(position: int) -> str:
-    """Turn a position back into the stream id it came from."""
     return f"{append_time_ms(position)}-{position & (1 << SEQUENCE_BITS) - 1}"
 
 
 def append_time_ms(position: int) -> int:
-    """Return the append time that a position carries."""
     return position >> SEQUENCE_BITS

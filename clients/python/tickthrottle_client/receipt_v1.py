@@ -56,7 +56,6 @@ class Receipt:
     """What became of all others, by partition; there is one at least."""
 
     def encode(self) -> bytes:
-        """Return the receipt as JSON, for people and programs."""
         # A Counter would be made anew from pairs, which is not what it takes.
         fields = {**asdict(self), "refused": dict(self.refused)}
         return json.dumps(fields, ensure_ascii=False, indent=2).encode() + b"\n"
@@ -66,16 +65,13 @@ class AppendCounts(Protocol):
     """What a receipt tells of a writer."""
 
     @property
-    def dropped_at_cap(self) -> int:
-        """Entries this writer dropped to keep the log within its cap."""
+    def dropped_at_cap(self) -> int: ...
 
     @property
-    def refused(self) -> Mapping[str, int]:
-        """Entries that are not in the log, by reason."""
+    def refused(self) -> Mapping[str, int]: ...
 
     @property
-    def tallies(self) -> Sequence[AppendTally]:
-        """What became of all others, by partition."""
+    def tallies(self) -> Sequence[AppendTally]: ...
 
 
 class ReceiptFile:
@@ -102,7 +98,6 @@ class ReceiptFile:
         self._write(now_ms, ended=False)
 
     def renew(self, now_ms: int) -> None:
-        """Write anew if the last receipt is a few seconds old."""
         if now_ms - self._written_ms >= EVERY_MS:
             self._try(now_ms, ended=False)
 

@@ -178,7 +178,6 @@ class RedisAppender:
 
 @asynccontextmanager
 async def _told(address: str) -> AsyncIterator[None]:
-    """Raise in words what the client raises."""
     try:
         yield
     except exceptions.RedisError as error:

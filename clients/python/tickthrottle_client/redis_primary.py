@@ -41,10 +41,7 @@ def connect(url: str, **options: Any) -> redis.Redis:
 
 
 def connect_async(url: str, **options: Any) -> aioredis.Redis:
-    """Return a client for an event loop, as ``connect`` does.
-
-    A task that is cancelled while it sends a command ends, always.
-    """
+    """Do as ``connect`` for an event loop; a task cancelled while it sends ends."""
     address = SentinelAddress.parse(url)
     if address is None:
         client = aioredis.Redis.from_url(url, **options)
@@ -121,7 +118,6 @@ def _of_primary(
 
 
 def _without_place(options: Any) -> dict[str, Any]:
-    """Return what an address says of a connection, but where it goes."""
     rest = {name: value for name, value in options.items() if name != "host"}
     is_tls = "SSL" in getattr(rest.pop("connection_class", None), "__name__", "")
     return {**rest, "ssl": True} if is_tls else rest

@@ -34,10 +34,7 @@ def wire_fields(fields: Collection[str] | None) -> list[str]:
 
 
 class RowPositions:
-    """Which fields a connection's rows have, and which instrument a number is.
-
-    ``is_used`` is false where rows come as objects.
-    """
+    """Which fields rows have, which instrument a number is, once it ``is_used``."""
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
@@ -45,10 +42,7 @@ class RowPositions:
         self.is_used = False
 
     def take(self, message: dict[str, Any]) -> None:
-        """Note what a message says of rows; make items of those that it has.
-
-        Raises any Exception for a message that no gateway sends.
-        """
+        """Note what a message says of rows, make items of its own. Raises Exception."""
         if message["type"] == "ack" and message.get("op") == "subscribe":
             fields = message.get("fields")
             self.is_used = fields is not None

@@ -6,10 +6,7 @@ SHOWN = 10
 
 
 def silence_of(keys: Sequence[str], *, has_begun: bool) -> str:
-    """Return the sentence about some keys; it names ten of them at most.
-
-    ``has_begun`` says whether any window was ever published.
-    """
+    """Return a sentence on some keys; ``has_begun``: any window was ever published."""
     further = len(keys) - SHOWN
     names = ", ".join(keys[:SHOWN]) + (f" and {further} more" if further > 0 else "")
     if has_begun:

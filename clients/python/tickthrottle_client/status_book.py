@@ -71,7 +71,6 @@ class StatusBook(dict[str, list[InstrumentStatus]]):
         ]
 
     def forget(self, is_watched: Callable[[str], bool]) -> None:
-        """Keep the instruments alone that are watched still."""
         for isin in [isin for isin in self if not is_watched(isin)]:
             del self[isin]
 

@@ -14,7 +14,6 @@ GROUP = "group:"
 window by window. The market's or sector's own key follows."""
 
 ALL_GROUPS = "group:*"
-"""The key of a client that wants every group, also those yet to come."""
 
 
 def is_instrument(key: str) -> bool:
@@ -23,16 +22,13 @@ def is_instrument(key: str) -> bool:
 
 
 def is_group(key: str) -> bool:
-    """Say whether a key stands for figures of groups, and not for instruments."""
     return key.startswith(GROUP)
 
 
 BARS = "bars:"
-"""What the keys of bars begin with: ``bars:1m:KR7005930003``, ``bars:1d:*``."""
 
 
 TRADES = "trades:"
-"""What the keys begin with that ask for every trade: ``trades:KR7005930003``."""
 
 
 class CloseCode(IntEnum):
@@ -78,5 +74,4 @@ _FINAL_CODES = {
 
 
 def is_final(code: int) -> bool:
-    """Say whether a close code means not to come back."""
     return code in _FINAL_CODES or 4_500 <= code < 5_000

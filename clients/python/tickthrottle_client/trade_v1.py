@@ -17,15 +17,11 @@ from tickthrottle_client import taking_back_v1, updates_v1
 from tickthrottle_client.taking_back_v1 import CANCELS, CORRECTS, REVISION
 
 MAX_PAYLOAD_BYTES = 16_384
-"""Largest encoded trade that is accepted, in bytes."""
-
 EARLIEST_TIME_US = 631_152_000_000_000  # 1990-01-01: catches seconds and milliseconds
 LATEST_TIME_US = 4_102_444_800_000_000  # 2100-01-01: catches nanoseconds
 MAX_SEQ = 2**63 - 1
 
 ISIN_CHARS = 12
-"""How long an ISIN is; codes of instruments are shorter."""
-
 REQUIRED = ("isin", "time", "seq", "price", "size")
 RESERVED = frozenset({"trades", "volume", "value", "high", "low", "day", REVISION})
 """Field names the gateway adds to a row itself; a trade may not carry them."""
@@ -35,11 +31,7 @@ ISIN_PATTERN = "[A-Z]{2}[0-9A-Z]{9}[0-9]"
 """What an ISIN looks like, but for its check digit; Arrow's RE2 reads it, too."""
 
 WHOLE_PATTERN = "[1-9][0-9]{0,17}"
-"""What a decimal of one or more has before the point."""
-
 FRACTION_PATTERN = r"\.[0-9]{1,18}"
-"""What a decimal may have from the point on."""
-
 _ISIN_FORM = re.compile(ISIN_PATTERN, re.ASCII)
 _ISIN_NUMBER = re.compile(r"[A-Z]{2}[0-9A-Z]{9}(?=.?\Z)", re.ASCII)
 # Exactly the decimals that are also JSON numbers, so that text leaves as it came.

@@ -14,14 +14,10 @@ from throttle.contract.dead_letter import text_of
 from tickthrottle_client.taking_back_v1 import CANCELS
 
 TEXT_BYTES = 64
-"""So much of an entry is shown that is no trade."""
-
 MOST_KEPT_S = 1.0
 """A viewer that reads slowly is kept the rows of so long a time; older are left out."""
 
 MOST_ENTRIES = 250
-"""Most entries that one look reads, of all partitions together."""
-
 MOST_BYTES = 262_144
 """About the most bytes that one look reads; see ``ReadBudget``."""
 
@@ -55,7 +51,6 @@ class LogPiece:
 
     @property
     def read_bytes(self) -> int:
-        """How many bytes the entries have that were read."""
         return sum(len(entry.payload) for entry in self.entries)
 
 
@@ -84,7 +79,6 @@ class ReadBudget:
         self.mean_bytes = 0.0
 
     def learn(self, piece: LogPiece) -> None:
-        """Take in how large the entries of a look were."""
         if not piece.entries:
             return
         self.mean_bytes = piece.read_bytes / len(piece.entries)
@@ -92,10 +86,7 @@ class ReadBudget:
         self.entries = max(1, min(MOST_ENTRIES, self.entries * GROWTH, fitting))
 
     def bytes_of(self, piece: LogPiece) -> int:
-        """Return how many bytes were appended.
-
-        Those of entries that were not read are estimated, by the mean of the others.
-        """
+        """Return the bytes appended, those that were not read by the mean."""
         unread = piece.appended - len(piece.entries)
         return piece.read_bytes + round(unread * self.mean_bytes)
 
@@ -140,11 +131,9 @@ class RowAllowance:
 
     @property
     def rows(self) -> int:
-        """How many rows may be shown now."""
         return int(self._left)
 
     def use(self, rows: int) -> None:
-        """Note how many were shown."""
         self._left -= rows
 
 
@@ -162,7 +151,6 @@ class Sample:
     rows: list[bytes] = field(default_factory=list)
 
     def add(self, appended: int, unread: int, size: int, rows: Sequence[bytes]) -> None:
-        """Take in a look at the log."""
         self.appended += appended
         self.unread += unread
         self.size += size
@@ -175,11 +163,9 @@ class Sample:
 
     @property
     def left_out(self) -> int:
-        """How many entries are not shown."""
         return self.appended - len(self.rows)
 
     def encode(self) -> bytes:
-        """Encode the message."""
         head = orjson.dumps(
             {
                 "type": "trades",

@@ -67,11 +67,9 @@ class KafkaLogEnd:
         )
 
     def begin(self) -> None:
-        """Forget the look before."""
         self._is_beginning = True
 
     async def look(self, most: int) -> LogPiece:
-        """Return what came since the look before. Raises LogUnread."""
         return await self._topic.ask(partial(self._look, most), KAFKA_ANSWER_S)
 
     def _look(self, most: int, reader: "KafkaLogReader") -> LogPiece:
@@ -89,10 +87,7 @@ class KafkaLogEnd:
 
 
 class RedisLogEnd:
-    """Asks where all partitions end, then for the newest entries up to there.
-
-    So what was appended and what was read of it are of one moment.
-    """
+    """Asks where all partitions end, then reads up to there: all of one moment."""
 
     def __init__(self, redis: Redis, namespace: str) -> None:
         self._redis = redis
@@ -101,11 +96,9 @@ class RedisLogEnd:
         self._ends: Mapping[int, PartitionEnd] = {}
 
     def begin(self) -> None:
-        """Forget the look before."""
         self._info, self._ends = None, {}
 
     async def look(self, most: int) -> LogPiece:
-        """Return what came since the look before. Raises LogUnread."""
         async with answering_redis():
             return await self._look(most)
 
@@ -158,7 +151,6 @@ class RedisLogEnd:
 
 
 def _entries(replies: Sequence[Any]) -> list[LogEntry]:
-    """Return the entries of all partitions in the order of their append times."""
     entries = []
     for reply in replies:
         for raw_id, fields in reply:
