@@ -80,7 +80,6 @@ async def test_a_price_that_was_taken_back_comes_with_its_revision(
 async def test_a_loop_ends_after_a_silence_if_it_is_told_to(
     publisher: Publisher, redis_url: str, port: int
 ) -> None:
-    """And follows no more."""
     publisher.publish(make_row(SAMSUNG, "1"))
     async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
         items = [item async for item in ticks.follow(SAMSUNG, timeout_s=0.5)]
@@ -210,7 +209,6 @@ async def test_a_fault_of_an_async_callback_ends_the_block(
 async def test_what_ends_the_stream_is_raised_wherever_it_is_followed(
     redis_url: str, port: int
 ) -> None:
-    """In the block, and in a task beside it."""
     async with gateway_on(redis_url, port):
         beside: list[BaseException] = []
 
@@ -314,7 +312,6 @@ def test_a_callback_of_a_plain_block_ends_itself_at_once(
 
 
 def test_the_two_clients_have_the_same_names() -> None:
-    """What one offers the other offers."""
     url = "ws://127.0.0.1:1/v1/stream"
     both = TickClient(url), BlockingTickClient(url)
     one, other = ({n for n in dir(c) if not n.startswith("_")} for c in both)
@@ -324,7 +321,6 @@ def test_the_two_clients_have_the_same_names() -> None:
 def test_a_fault_of_a_callback_ends_a_plain_block(
     publisher: Publisher, redis_url: str
 ) -> None:
-    """It is raised by the loop that waits."""
     publisher.publish(make_row(SAMSUNG, "1"))
 
     def fail(_: Item) -> None:

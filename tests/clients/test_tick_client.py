@@ -64,7 +64,6 @@ class Seen:
         self.resets += 1
 
     def prices(self) -> dict[str, str]:
-        """Return the newest price of each instrument, as text."""
         return {isin: str(item["price"]) for isin, item in self.items.items()}
 
     def client(self, url: str, **options: Any) -> TickClient:
@@ -81,19 +80,16 @@ class Seen:
 
 @pytest.fixture(autouse=True)
 def _soon_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reconnect at once: the longest delay would be half a minute."""
     monkeypatch.setattr(tick_client, "random", lambda: 0.02)
 
 
 @pytest.fixture
 def port() -> int:
-    """The port of the gateway, restarts or not."""
     return free_port()
 
 
 @pytest.fixture
 def proxy(port: int) -> Iterator[Proxy]:
-    """A line to the gateway that can be cut."""
     proxy = Proxy(port, take_all)
     yield proxy
     proxy.close()
@@ -101,7 +97,6 @@ def proxy(port: int) -> Iterator[Proxy]:
 
 @asynccontextmanager
 async def gateway_on(url: str, port: int, **settings: Any) -> AsyncIterator[Any]:
-    """Run a gateway without holding up the client's loop."""
     context = running_gateway(url, port=port, **{"heartbeat_ms": 200, **settings})
     running = await asyncio.to_thread(context.__enter__)
     try:
@@ -115,7 +110,6 @@ def address(port: int) -> str:
 
 
 def keys_held(seen: "Seen") -> int | None:
-    """Return how many keys the gateway holds, by its newest answer."""
     counts = [m["count"] for m in seen.messages if m["type"] == "ack" and "count" in m]
     return counts[-1] if counts else None
 
@@ -123,7 +117,6 @@ def keys_held(seen: "Seen") -> int | None:
 async def follow(
     client: TickClient, key: str, callback: Callable[[Item], None]
 ) -> None:
-    """Follow a key for as long as it can be followed."""
     async with client as ticks:
         ticks.subscribe([key], callback)
         await asyncio.sleep(600)
@@ -561,8 +554,6 @@ def test_a_call_that_cannot_be_meant_is_refused(
 
 
 def test_an_async_callback_is_refused() -> None:
-    """Nobody would await it."""
-
     async def put(_: Item) -> None:
         pass
 
@@ -690,7 +681,6 @@ async def test_every_message_is_as_described(
 async def test_the_example_of_the_document_runs(
     publisher: Publisher, redis_url: str, port: int, tmp_path: Path
 ) -> None:
-    """What can be copied works."""
     publisher.publish(make_row(SAMSUNG, "0.30"))
     document = DOCUMENT_PATH.with_name("protocol.md").read_text("utf-8")
     of_scripts = document.partition("## A client for scripts")[2]
@@ -718,7 +708,6 @@ async def run_script(script: Path) -> tuple[int | None, str, str]:
 
 
 def test_no_digit_is_lost() -> None:
-    """A price is the decimal that was sent."""
     numbers = '"price":0.30,"size":12345678901234567890.10,"seq":9007199254740993'
     numbers += f',"time":1,"isin":"{SAMSUNG}"'
     [item] = read_message(f'{{"type":"update","data":[{{{numbers}}}]}}')["data"]
@@ -734,7 +723,6 @@ def test_the_delay_grows_to_half_a_minute() -> None:
 
 
 def test_it_comes_back_after_some_codes_and_not_after_others() -> None:
-    """As the protocol's table says."""
     assert all(map(is_final, (1000, 1003, 1007, 1008, 1009, 4500, 4501)))
     assert not any(map(is_final, (1006, 1011, 1012, 1013, 4401, 4408, 4429)))
 
@@ -866,7 +854,6 @@ async def test_groups_are_keys_like_others(
 async def test_groups_are_resumed_and_never_go_back(
     publisher: Publisher, redis_url: str, port: int
 ) -> None:
-    """Another epoch begins anew."""
     publisher.publish(groups=[make_group("market:KOSPI", 1)])
     seen, figures = Seen(), list[Item]()
     async with seen.client(address(port)) as ticks:

@@ -26,7 +26,6 @@ def write_ledger(client: redis.Redis, read: int, superseded: int) -> None:
 
 
 def encoded_cut(end_ms: int) -> str:
-    """Encode a cut as the throttle stores it."""
     return json.dumps(Cut(end_ms, (0,), (0,)).to_offset())
 
 

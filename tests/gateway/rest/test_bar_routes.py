@@ -19,7 +19,6 @@ FOUND = ("/v1/days", "/v1/movers", "/v1/bursts", "/v1/moves")
 
 
 def ask(gateway: Gateway, path: str) -> dict[str, Any]:
-    """Return an answer that has to be a good one."""
     status, body = gateway.get(path)
     assert status == 200, body
     answer: dict[str, Any] = json.loads(body)
@@ -27,7 +26,6 @@ def ask(gateway: Gateway, path: str) -> dict[str, Any]:
 
 
 def minutes(answer: dict[str, Any]) -> list[int]:
-    """Return the minutes at which the bars of an answer begin."""
     return [(bar["start"] - FIRST_MS) // MINUTE_MS for bar in answer["data"]]
 
 
@@ -61,7 +59,6 @@ def test_longer_bars_hold_their_parts(listed: Gateway) -> None:
 
 
 def test_a_bad_parameter_is_named(listed: Gateway) -> None:
-    """With its rule, as everywhere."""
     for query, rule in [
         ("interval=2m", "interval: "),
         ("limit=1001", "limit: "),
@@ -75,7 +72,6 @@ def test_a_bad_parameter_is_named(listed: Gateway) -> None:
 
 
 def test_what_has_not_changed_is_not_sent(listed: Gateway) -> None:
-    """Polling costs next to nothing."""
     for path in ("/v1/bars/005930", *FOUND):
         _, _, headers = listed.fetch(path)
         status, body, _ = listed.fetch(path, If_None_Match=headers["etag"])
@@ -83,7 +79,6 @@ def test_what_has_not_changed_is_not_sent(listed: Gateway) -> None:
 
 
 def test_movers_bursts_and_moves_are_passed_on(listed: Gateway) -> None:
-    """As the job has published them."""
     movers = ask(listed, "/v1/movers")
     assert [row["isin"] for row in movers["gainers"]] == [SAMSUNG, HYNIX]
     assert movers["losers"] == []
