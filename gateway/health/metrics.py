@@ -14,8 +14,7 @@ from typing import Any, Literal
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from gateway.health.client_census import take_census
-from gateway.health.client_states import STATES
+from gateway.health.client_states import STATES, take_census
 from gateway.health.finding_codes import CODES
 from gateway.health.findings import Finding
 from gateway.health.jobs import PipelineState

@@ -44,7 +44,7 @@ from tickthrottle_client.item_sums import (
     read_day,
     with_day,
 )
-from tickthrottle_client.listeners import Listeners
+from tickthrottle_client.listeners import Listeners, silence_of
 from tickthrottle_client.loopback import is_loopback
 from tickthrottle_client.row_positions import (
     EVERY,
@@ -52,7 +52,6 @@ from tickthrottle_client.row_positions import (
     RowPositions,
     wire_fields,
 )
-from tickthrottle_client.silent_keys import silence_of
 from tickthrottle_client.status_book import (
     InstrumentStatus,
     StatusBook,
@@ -118,11 +117,7 @@ def backoff_s(attempt: int, chance: float) -> float:
 
 
 def is_older(item: Item, known: Item) -> bool:
-    """Say whether an item is older than another of the same instrument and epoch.
-
-    One of a greater ``revision`` is newer in any case: a trade was taken back. Nobody
-    knows of one whose fields do not say it.
-    """
+    """Say whether an item is older, by revision, time and seq where it has them."""
     if not all(name in one for one in (item, known) for name in ("time", "seq")):
         return bool(item.get("revision", 0) < known.get("revision", 0))
     return _order(item) < _order(known)

@@ -1,6 +1,6 @@
 """What is said of keys of which nothing has come."""
 
-from tickthrottle_client.silent_keys import SHOWN, silence_of
+from tickthrottle_client.listeners import SHOWN, silence_of
 
 
 def test_ten_keys_are_named_and_the_others_counted() -> None:
