@@ -155,32 +155,17 @@ class Trade:
 
     def to_wire(self) -> bytes:
         """Encode for the trade log; ``from_wire`` gives back an equal trade."""
-        if not self.is_trade:
-            head = {"isin": self.isin, "time": self.time_us, "seq": self.seq}
-            return encode_fields({**head, **self.extra})
-        return encode_fields(
-            {
-                "isin": self.isin,
-                "time": self.time_us,
-                "seq": self.seq,
-                "price": self.price,
-                "size": self.size,
-                **self.extra,
-            }
-        )
+        numbers = {"price": self.price, "size": self.size} if self.is_trade else {}
+        return encode_fields(self._fields(numbers))
 
     def to_row(self) -> bytes:
         """Encode for clients: price and size are numbers with the text that came."""
-        return encode_fields(
-            {
-                "isin": self.isin,
-                "time": self.time_us,
-                "seq": self.seq,
-                "price": orjson.Fragment(self.price),
-                "size": orjson.Fragment(self.size),
-                **self.extra,
-            }
-        )
+        price, size = orjson.Fragment(self.price), orjson.Fragment(self.size)
+        return encode_fields(self._fields({"price": price, "size": size}))
+
+    def _fields(self, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        head = {"isin": self.isin, "time": self.time_us, "seq": self.seq}
+        return {**head, **numbers, **self.extra}
 
 
 _OF_TRADE = frozenset({*REQUIRED, CANCELS, CORRECTS, FIELD})
@@ -271,11 +256,7 @@ _WIRE_FORM = re.compile(
 def read_wire(
     payload: bytes, max_bytes: int = MAX_PAYLOAD_BYTES
 ) -> tuple[str, int, int] | None:
-    """Return ISIN, time (us) and seq of a trade that is surely valid, else None.
-
-    The form in which nearly all are written is known at a glance, in a third of the
-    time. Of any other ``Trade.from_wire`` has to be asked.
-    """
+    """Return ISIN, time (us), seq of a surely valid trade; None: ask ``from_wire``."""
     form = _WIRE_FORM.fullmatch(payload)
     if form is None or len(payload) > min(max_bytes, MAX_PAYLOAD_BYTES):
         return None
