@@ -170,25 +170,6 @@ async def test_what_is_left_when_the_time_is_over_is_told(
     assert 1 <= found <= 1 + left.in_doubt
 
 
-async def test_a_cancelled_block_appends_what_it_was_given(kafka: Broker) -> None:
-    topic = make_topic(kafka, 1)
-    taken = asyncio.Event()
-
-    async def produce() -> None:
-        async with TradeProducer(address(topic)) as producer:
-            for number in range(500):
-                await producer.send(make_fields(number))
-            taken.set()
-            await asyncio.sleep(600)
-
-    task = asyncio.create_task(produce())
-    await taken.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert seqs(topic, 1) == [list(range(500))]
-
-
 async def test_what_the_topic_cannot_take_is_refused_alone(
     kafka: Broker, tmp_path: Path
 ) -> None:
@@ -228,22 +209,6 @@ async def test_a_topic_that_was_made_anew_gets_nothing(
     with pytest.raises(LogUnusable, match=r"another one now|does not exist"):
         await produce()
     assert payloads(topic, 1) == []
-
-
-async def test_two_producers_at_once(kafka: Broker) -> None:
-    topic = make_topic(kafka, 1)
-
-    async def produce(start: int) -> int:
-        async with TradeProducer(address(topic)) as producer:
-            for number in range(start, start + 2_000):
-                await producer.send(make_fields(number))
-        return producer.acknowledged
-
-    assert await asyncio.gather(produce(0), produce(10_000)) == [2_000, 2_000]
-    [found] = seqs(topic, 1)
-    for start in (0, 10_000):
-        own = [n for n in found if start <= n < start + 2_000]
-        assert own == list(range(start, start + 2_000))
 
 
 async def test_options_reach_the_client_and_bad_ones_are_told(kafka: Broker) -> None:
