@@ -66,11 +66,7 @@ def decimal_of(name: str, value: Any) -> Any:
 
 
 def whole_number(value: Any) -> Any:
-    """Return a number without its empty fraction or its exponent, as text.
-
-    ``2.0`` is 2, ``1.79e15`` is 1790000000000000. What is not a whole number stays as
-    it is, for the trade's own rule.
-    """
+    """Return ``2.0`` or ``1.79e15`` as whole text, anything else as it is."""
     text = value.text if type(value) is JsonNumber else value
     if type(text) is not str or (text.isdigit() and text[0] != "0"):
         return text

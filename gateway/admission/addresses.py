@@ -13,11 +13,7 @@ SITE_BITS = 64
 
 
 def address_of(scope: Mapping[str, Any]) -> str:
-    """Return the address that a connection or request (an ASGI scope) counts for.
-
-    It is the one in ``X-Forwarded-For`` if a trusted proxy has sent it, otherwise
-    the peer's.
-    """
+    """Return a connection's address: a trusted proxy's word for it, or the peer's."""
     client = scope.get("client")
     return UNKNOWN if client is None else one_address(client[0])
 

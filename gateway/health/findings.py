@@ -94,11 +94,7 @@ def diagnose(
     timings: Sequence[WindowTiming] = (),
     states: Mapping[State, int] | None = None,
 ) -> Diagnosis:
-    """Judge all that is known at one moment.
-
-    ``timings`` are of the newest windows that went out, oldest first, ``states`` count
-    the clients.
-    """
+    """Judge a moment: ``timings`` of windows, oldest first, and counts of clients."""
     observed = [
         *_of_redis(pipeline),
         *_of_memory(pipeline.memory),
@@ -426,11 +422,7 @@ def _silent(gateway: GatewayState) -> tuple[Level, str]:
 def _well_since(
     gateway: GatewayState, timings: Sequence[WindowTiming]
 ) -> tuple[int, bool]:
-    """Return since when all has been well as far as is known, and if that is exact.
-
-    What is known is the gateway's start, and its newest windows without a hole or a
-    late one. Where there were more windows than are kept, it may have been well before.
-    """
+    """Return since when all is known to have been well, and whether that is exact."""
     started_ms, window_ms = gateway.started_ms, gateway.window_ms
     first_ms = timings[0].window if timings else started_ms
     is_exact = len(timings) < KEPT

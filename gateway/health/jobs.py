@@ -29,11 +29,7 @@ _CUT = b"cut:"
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """One job: who holds its lease, where it goes on, what became of its trades.
-
-    ``owner`` is None while nobody publishes. ``fault`` says what of it could not be
-    read.
-    """
+    """One job; no ``owner`` while nobody publishes, ``fault``: what is unreadable."""
 
     job: str
     log_id: str | None

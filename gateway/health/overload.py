@@ -62,11 +62,7 @@ class Overload:
 
 
 class LoadMonitor:
-    """Samples the process's memory and its event loop's lag, for ``Overload`` to judge.
-
-    ``on_sample`` is called after each with the loop's lag in seconds, ``on_late`` if
-    that has been too much for too long.
-    """
+    """Samples memory and lag for ``Overload``; tells each lag, s, and if it is late."""
 
     def __init__(
         self,

@@ -84,11 +84,7 @@ def described(
     missing: Case | None = None,
     status: int = 200,
 ) -> dict[str, Any]:
-    """Return what a route says of itself, as arguments of its decorator.
-
-    ``further`` are the errors of its own, ``missing`` describes its 404. What any route
-    of its kind may end in is added when the document is built.
-    """
+    """Return what a route says of itself, with errors and a 404 of its own."""
     responses = {number: problem_response(number) for number in further}
     if missing is not None:
         responses[404] = problem_response(404, missing)

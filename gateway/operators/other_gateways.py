@@ -25,11 +25,7 @@ _ANSWER = TypeAdapter(ClientsAnswer)
 
 
 class OtherGateways:
-    """Shows the clients of the gateways at ``addresses``, each ``http://host:port``.
-
-    ``token`` is shown to all of them. What was asked is half a second old at most, and
-    whoever asks meanwhile gets the same: so each is asked once at a time.
-    """
+    """Shows the clients of other gateways, each asked once in half a second."""
 
     def __init__(self, addresses: Collection[str], token: str | None) -> None:
         self._urls = [urlsplit(address) for address in sorted(addresses)]

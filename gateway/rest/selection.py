@@ -67,11 +67,7 @@ def _split(field: str, text: str) -> tuple[str, ...]:
 
 
 def resolve(key: str, instruments: Instruments) -> str:
-    """Return the ISIN of an instrument that is named by its ISIN or its code.
-
-    Raises Problem: 400 for a bad ISIN, 404 for a code that no instrument has, and for
-    an instrument that is not served here.
-    """
+    """Return the ISIN of an ISIN or a code. Raises Problem: 400, or 404 for a code."""
     refusal = refusal_of(key, instruments)
     if refusal is not None:
         raise Problem(404, "not_served", f"{shorten(key)}: {refusal}")

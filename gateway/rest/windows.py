@@ -133,11 +133,7 @@ class PreparedWindows:
         *,
         with_rows: bool,
     ) -> Response:
-        """Answer with what is asked for, as of now. ``gaps`` says what it lacks.
-
-        Raises what ``read`` and ``gaps`` raise, and Problem for a caller who may not
-        have every instrument at every moment.
-        """
+        """Answer with all windows asked for. Raises Problem, as readers do."""
         caller.check_everything_allowed()
         position = self._board.position
         place = f"{position.epoch}:{position.offset}"

@@ -98,11 +98,7 @@ class Skip(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """What a feed's operator should know of what comes; warned of once in a feed.
-
-    ``is_drift``: records have a form that this adapter does not know. Such frames are
-    counted, though their records are read.
-    """
+    """What an operator should know, once; ``is_drift``: of records of another form."""
 
     words: str
     is_drift: bool = False
@@ -176,11 +172,7 @@ Piece = (
 
 
 class AdapterFault(RuntimeError):
-    """Why a feed from an exchange cannot start, or go on; one sentence.
-
-    ``can_pass`` says whether trying again later may help; ``is_rate_limit`` that the
-    exchange wants fewer requests.
-    """
+    """Why a feed cannot start or go on; whether that ``can_pass``, or is a limit."""
 
     def __init__(
         self, words: str, *, can_pass: bool = False, is_rate_limit: bool = False
@@ -278,11 +270,7 @@ class Adapter:
 
     @classmethod
     def canonical(cls, symbol: str) -> str:
-        """Return a symbol as the exchange writes it in its frames.
-
-        ``symbol`` is as a user typed it, in any case and with any separator. Raises
-        BadChoice for what cannot be a symbol of this exchange.
-        """
+        """Return a typed symbol as the exchange writes it. Raises BadChoice."""
         return symbol
 
     @classmethod

@@ -102,12 +102,7 @@ class _Line:
 
 
 class ExchangeFeed:
-    """Hands over what comes from an exchange until the feed ends.
-
-    Every connection has a task of its own; so has what hands over entries. Connections
-    that end are opened again, later each time. ``AdapterFault`` ends the feed: for a
-    key that is refused, or if the exchange cannot be reached at the start.
-    """
+    """Hands over what comes, reconnects later each time; AdapterFault ends it."""
 
     def __init__(
         self,

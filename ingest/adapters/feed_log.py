@@ -30,11 +30,7 @@ class Uptake:
         self._came_s = 0.0
 
     def takes_nothing(self, taken: int, left: int, now_s: float) -> bool:
-        """Tell whether trades have come for a while and none was taken.
-
-        ``taken`` and ``left`` are counts since the start. What came again was taken
-        before, so it counts as taken. ``now_s`` is of any clock that never goes back.
-        """
+        """Tell whether trades came and none was taken; counts of all."""
         if taken != self._taken:
             self._since_s = None
         elif left != self._left:

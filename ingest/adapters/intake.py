@@ -84,11 +84,7 @@ class FrameCounts:
 
 
 class ClockDifference:
-    """The exchange's clock minus ours, from when frames were sent and came.
-
-    A frame comes after it was sent, so the greatest difference of a while is the
-    nearest to the truth, and still a little too small.
-    """
+    """The exchange's clock minus ours, the greatest of a while: the nearest to true."""
 
     RENEWED_EVERY_US = 10_000_000
 
@@ -113,11 +109,7 @@ class ClockDifference:
 
 
 class Intake:
-    """What frames become. ``keys`` are the ISINs of all symbols that were asked for.
-
-    Trades are checked by the rules of the trade; one that breaks a rule, and a frame
-    that cannot be read, is counted in ``refusals`` and loses nothing else.
-    """
+    """What frames become by ``keys`` of symbols; what breaks a rule goes alone."""
 
     def __init__(
         self,
@@ -147,11 +139,7 @@ class Intake:
     def read(
         self, adapter: Adapter, frame: Frame, now_us: int
     ) -> tuple[list[Entry], list[Piece]]:
-        """Return the entries of a frame, and what else it asks for. Raises nothing.
-
-        ``now_us`` is when it came. A record that cannot be read costs itself only,
-        unless ``decode`` is a generator that raised: nobody can go on with that.
-        """
+        """Return a frame's entries, and what it asks for. Raises nothing."""
         self.counts.frames += 1
         entries: list[Entry] = []
         others: list[Piece] = []

@@ -32,11 +32,7 @@ class NumberStep(NamedTuple):
 
 @dataclass(slots=True)
 class _Line:
-    """The numbers of one series: from ``lowest`` to ``highest``, but for the gaps.
-
-    ``aside`` is a number far off both: the last that came of them. ``newest_us`` is the
-    time of the newest trade.
-    """
+    """A series' numbers, ``gaps``, one far off ``aside``, and its newest time."""
 
     lowest: int
     highest: int

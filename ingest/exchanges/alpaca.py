@@ -57,11 +57,7 @@ _LIMIT_CODES = {406, 407}
 
 
 class Alpaca(Adapter):
-    """Trades of ``wss://stream.data.alpaca.markets/v2/iex``; ``--url`` for another one.
-
-    It takes one connection a key. Outside of trading hours nothing comes for long, so
-    silence says nothing; the library's ping frames find a dead connection.
-    """
+    """Trades of ``/v2/iex``, one connection a key; silence says nothing."""
 
     name = "alpaca"
     venue = "ALPACA"

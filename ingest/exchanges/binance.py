@@ -35,11 +35,7 @@ _SEPARATORS = re.compile("[-/_ ]")
 
 
 class Binance(Adapter):
-    """Trades of ``wss://stream.binance.com:9443``, streams ``<symbol>@trade``.
-
-    The exchange numbers the trades of a symbol by one, so what an outage cost is known
-    exactly. It closes every connection after 24 hours.
-    """
+    """Trades of streams ``<symbol>@trade``, numbered by one; closed after 24 hours."""
 
     name = "binance"
     venue = "BINANCE"

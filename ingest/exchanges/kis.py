@@ -291,11 +291,7 @@ class Kis(Adapter):
 
     @classmethod
     def canonical(cls, symbol: str) -> str:
-        """Return a code of six characters, ``005930``, of NXT ``005930@NXT``.
-
-        ``A005930``, as exchanges' files have it, ``005930.KS`` and ``005930@KRX`` mean
-        the first.
-        """
+        """Return a code, ``005930``, with ``@NXT`` for NXT; ``A005930`` is one."""
         code = _CODE_FORM.fullmatch(symbol.upper())
         if code is None:
             raise BadChoice(

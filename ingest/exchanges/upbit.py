@@ -57,11 +57,7 @@ _CURRENCIES = {*_MONEY, "BTC", "USDT"}
 
 
 class Upbit(Adapter):
-    """Trades of ``wss://api.upbit.com/websocket/v1``.
-
-    A subscription begins with the last trade of each symbol, so the board is full at
-    once; after a reconnect that trade comes again and is dropped by its number.
-    """
+    """Trades of ``/websocket/v1``; a subscription begins with each symbol's last."""
 
     name = "upbit"
     venue = "UPBIT"

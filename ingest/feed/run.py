@@ -121,11 +121,7 @@ def run_pipe(
     report_to: Path | None = None,
     record_to: Path | None = None,
 ) -> FeedReport:
-    """Append what comes out of a pipe until it ends or the feed is stopped.
-
-    ``stop``, ``report_to`` and ``record_to`` are as those of the other feeds. Raises
-    PipeError for what cannot be read, BadInstruments, and FeedError as they do.
-    """
+    """Append a pipe's trades, as other feeds. Raises PipeError, BadInstruments too."""
     instruments = read_symbols(options.instruments_file, options.venue)
     refusals = _tally_for(options)
     reader = LineReader(

@@ -28,11 +28,7 @@ log = structlog.get_logger()
 
 @contextmanager
 def telling_statuses(settings: IngestSettings, news: StatusNews) -> Iterator[None]:
-    """Add what is noted within the block, in a thread of its own, in order.
-
-    While Redis is away statuses wait and are sent again: none is doubled by that. At
-    the end of the block each is tried once more.
-    """
+    """Add what is noted in the block, in order; what Redis lacks is sent again."""
     with telling(_StatusTeller(settings, news).run, "statuses"):
         yield
 

@@ -107,11 +107,7 @@ class Ended(RuntimeError):
 
 
 class Arrivals:
-    """Entries that another thread hands over as they come, in order.
-
-    Bounded: while ``WAITING_BYTES`` wait, who hands over more waits, too: a pipe is not
-    read while the log cannot follow.
-    """
+    """Entries of another thread, in order; it waits while ``WAITING_BYTES`` do."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """``clock`` counts seconds from anywhere and never goes back."""
@@ -123,11 +119,7 @@ class Arrivals:
         self._changed = Condition()
 
     def put(self, entries: Entries) -> None:
-        """Hand over entries; wait while too many bytes are waiting. Any thread.
-
-        Raises Ended once the feed takes nothing more: none of them is taken then. To
-        hand over nothing asks just that.
-        """
+        """Hand over entries, and wait for room. Raises Ended, having taken nothing."""
         size = _size(entries)
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or self._has_room(size))

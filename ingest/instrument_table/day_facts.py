@@ -32,11 +32,7 @@ class DayFacts:
 
 
 class DayNews:
-    """What a feed says of days, and what of it is new; one thread notes, one takes.
-
-    A fact is news the first time and when it changes: what somebody else has the table
-    say meanwhile stands until then. Bounded by the feed's instruments.
-    """
+    """What of a feed's days is new: what changes. One thread notes, one takes."""
 
     def __init__(self) -> None:
         self._said: dict[str, DayFacts] = {}

@@ -62,11 +62,7 @@ def difference(
     *,
     keeps_others: bool = False,
 ) -> list[tuple[str, InstrumentEntry | None]]:
-    """Return what has to change for the known instruments to be the wanted ones.
-
-    Pairs of ISIN and entry, None for an end, in the order of ISINs. Instruments that
-    are not wanted end, unless they are kept.
-    """
+    """Return what has to change, ISIN and entry in order; unwanted ones end."""
     before = {entry.isin: entry for entry in known}
     later = {entry.isin: entry for entry in wanted}
     changed: dict[str, InstrumentEntry | None] = {

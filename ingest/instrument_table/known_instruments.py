@@ -89,11 +89,7 @@ class Instruments:
         return frozenset(key for key in keys if before.get(key) != after.get(key))
 
     def renames(self, later: "Instruments") -> dict[str, str]:
-        """Return which markets and sectors are called otherwise later: old key to new.
-
-        One is, if nothing is called so later, and all of its instruments that are still
-        there are of one other.
-        """
+        """Return which groups all instruments left for one other: old to new."""
         renamed = {}
         for old in self.groups.keys() - later.groups.keys():
             left = filter(None, map(later.get, self.groups[old]))

@@ -4,11 +4,7 @@ MOST = 8
 
 
 class OutageReasons:
-    """Remembers what was told since an outage began.
-
-    The first reason may be another one than the one that stays: a server that is busy
-    while it starts, and turns out to be of the wrong kind.
-    """
+    """Remembers what was told since an outage began: the first reason may not stay."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()

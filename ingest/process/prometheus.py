@@ -105,11 +105,7 @@ def render(registry: CollectorRegistry, shared: Path | None) -> tuple[bytes, str
 
 @contextmanager
 def exposed(settings: MetricsSettings, registry: CollectorRegistry) -> Iterator[None]:
-    """Serve metrics while the block runs, if a port was given for it.
-
-    Afterwards those values are gone that a process only has while it runs. Raises
-    MetricsUnavailable.
-    """
+    """Serve metrics in the block, if there is a port. Raises MetricsUnavailable."""
     host, port = settings.metrics_host, settings.metrics_port
     shared = settings.metrics_dir
     server = None

@@ -35,11 +35,7 @@ class RegistryRefused(LogUnusable):
 
 
 class SchemaRegistry:
-    """Asks a registry, each schema once.
-
-    Methods raise RegistryAway and RegistryRefused.
-    ``url`` may hold a user and a password, which no message has.
-    """
+    """Asks for schemas once each. Raises RegistryAway, RegistryRefused."""
 
     def __init__(self, url: str, clock_s: Callable[[], float] = time.monotonic) -> None:
         parts = split_url(url)

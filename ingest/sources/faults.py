@@ -81,11 +81,7 @@ class Faults(FrozenOptions):
 
 
 def break_trade(rng: Random, payload: bytes) -> bytes:
-    """Return a broken copy of an encoded trade; every kind is as likely as another.
-
-    Each is refused by ``Trade.from_wire``, but for a stamp in the year 2099, which
-    only ``check_not_ahead`` refuses.
-    """
+    """Return a broken copy, of any kind; ``check_not_ahead`` refuses one of 2099."""
     return rng.choice(_KINDS)(rng, payload)
 
 

@@ -94,12 +94,7 @@ class ReplayOptions(FrozenOptions):
 
 
 def least_pass_us(length_us: int, trades: int, speed: float) -> int:
-    """Return how long a pass takes at least, from its begin to that of the next.
-
-    ``length_us`` is how long its trades are played. A tape shorter than a second takes
-    a second, and one for each 1,000 trades, so that it is not repeated as fast as the
-    machine can.
-    """
+    """Return a pass' least length: of a short tape 1 s, or that of 1,000 trades/s."""
     if length_us * speed >= SHORT_US:
         return 0
     return int(max(SHORT_US, trades * 1_000_000 // SHORT_RATE) / speed)

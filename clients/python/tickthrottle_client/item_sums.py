@@ -40,11 +40,7 @@ SUMS = Traded._fields[1:]
 
 
 def traded(item: Mapping[str, Any]) -> Traded | None:
-    """Return the sums of the trades that an item stands for.
-
-    An item of its own trade alone says them by ``price`` and ``size``, any other one in
-    full. None if it stands for no trades (it was known before), or nobody knows them.
-    """
+    """Return the sums of an item's trades, None if it has none or nobody knows them."""
     trades = item.get("trades", 0)
     if "volume" in item:
         high, low = item.get("high"), item.get("low")
@@ -56,11 +52,7 @@ def traded(item: Mapping[str, Any]) -> Traded | None:
 
 
 def sums_of(entries: Iterable[Mapping[str, Any]]) -> Traded:
-    """Return the sums of trades, by what each counts for (``updates``).
-
-    So the trades of a window add up to its item (``traded``), whatever the item's
-    windows were merged of. What takes a trade back is none.
-    """
+    """Return the sums of trades by what each counts for; a cancel is none."""
     total = Traded(0, Decimal(0), Decimal(0), None, None)
     for entry in entries:
         if "price" not in entry:

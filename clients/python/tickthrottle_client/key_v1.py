@@ -72,11 +72,7 @@ class Venue:
 
 
 class SymbolKeys:
-    """The keys of a venue's symbols, as they come.
-
-    A computed key belongs to the symbol that came with it first; a second one is
-    refused. Beyond ``MOST_COMPUTED`` computed keys, new ones are not compared.
-    """
+    """A venue's keys; of one computed key a second symbol is refused, in bounds."""
 
     def __init__(self, venue: Venue) -> None:
         self.venue = venue
@@ -98,11 +94,7 @@ class SymbolKeys:
         return key
 
     def keyed(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a trade's fields with a key for ``isin``, of their ``symbol``.
-
-        Fields that have an ``isin``, or no ``symbol``, stay as they are. Where it has
-        none, ``venue`` is added. Raises InvalidTrade.
-        """
+        """Return fields with the ``isin`` of a ``symbol``. Raises InvalidTrade."""
         symbol = fields.get("symbol")
         if not symbol or fields.get("isin"):
             return fields

@@ -97,11 +97,7 @@ def decode_info(fields: Mapping[bytes, bytes]) -> LogInfo:
 
 
 def topic_log_id(topic: str, topic_id: str) -> str:
-    """Return the identity of a log that is a topic.
-
-    Brokers that know no topic ids give sixteen zero bytes for one, as the client
-    library writes them; the topic's name takes its place.
-    """
+    """Return a topic's identity: its id, or its name where brokers know no ids."""
     return f"kafka:{topic_id if topic_id.strip('A=') else topic}"
 
 

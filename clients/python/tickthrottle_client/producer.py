@@ -284,11 +284,7 @@ class TradeProducer:
 
     @property
     def refused(self) -> Mapping[str, int]:
-        """Trades that are not in the log, by reason.
-
-        ``too_large_for_log``: over the limit of the topic. ``unsent``: left over when
-        the block was left.
-        """
+        """Trades not in the log: ``too_large_for_log``, ``unsent`` on leaving."""
         return dict(self._opened.refused)
 
     @property

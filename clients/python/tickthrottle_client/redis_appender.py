@@ -80,11 +80,7 @@ class RedisAppender:
     async def open(
         cls, url: str, namespace: str, partitions: int, cap: int, may_evict: bool
     ) -> Self:
-        """Open a log, which is created if there is none.
-
-        A server that may evict keys is refused unless ``may_evict``. Raises LogAway and
-        LogUnusable.
-        """
+        """Open or create a log. Raises LogAway, LogUnusable: it ``may_evict``."""
         address = server_address(url)
         try:
             client = connect_async(

@@ -27,11 +27,7 @@ _ASK_WITHIN_S = 1.0
 
 
 def connect(url: str, **options: Any) -> redis.Redis:
-    """Return a client of the server at ``url``; nothing is asked of it yet.
-
-    ``options`` are the client's own, for the server. Commands raise redis.RedisError;
-    ConnectionError also where no Sentinel knows a primary.
-    """
+    """Return a client; ``options`` are its own. Commands raise redis.RedisError."""
     address = SentinelAddress.parse(url)
     if address is None:
         return redis.Redis.from_url(url, **options)

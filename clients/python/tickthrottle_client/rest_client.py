@@ -102,11 +102,7 @@ def _exact(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class RestError(Exception):
-    """A gateway does not answer, or refuses; the message is a sentence that says why.
-
-    Words of a gateway cannot act on a terminal. ``status`` is that of its answer, None
-    if there is none.
-    """
+    """A gateway refuses or is silent, in a harmless sentence; its ``status`` if any."""
 
     def __init__(self, sentence: str, status: int | None = None) -> None:
         super().__init__(harmless(sentence))
@@ -114,11 +110,7 @@ class RestError(Exception):
 
 
 class RestClient:
-    """Asks a gateway; ``url`` is that of its pages, with their path if they have one.
-
-    Who asks too much is told when to come again, and is waited for. No proxy is asked
-    for this machine.
-    """
+    """Asks a gateway at ``url``; when told to come again, it does."""
 
     def __init__(
         self, url: str, *, token: str | None = None, timeout_s: float = 30.0
@@ -180,11 +172,7 @@ class RestClient:
         return Records([_exact(row) for row in answer["data"]], answer["gaps"])
 
     def window_texts(self, since_ms: int, until_ms: int) -> Iterator[str]:
-        """Yield the JSON text of each window that ends within, the newest first.
-
-        In the order of publication, as far back as the gateway's archive goes; some may
-        come twice.
-        """
+        """Yield windows that end within as JSON, newest first; some twice."""
         while True:
             asked = {"from": since_ms, "to": until_ms}
             text = self._fetch("/v1/windows", asked).decode()

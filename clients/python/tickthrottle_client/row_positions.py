@@ -19,11 +19,7 @@ _OF_DAYS = ("price", "size", *_BEHIND[-6:])
 
 
 def wire_fields(fields: Collection[str] | None) -> list[str]:
-    """Return what to ask a gateway for, to get these fields of items; None: all.
-
-    Every item has ``trades``, and a day is kept with all that adds to it. Raises
-    TypeError for what is no name.
-    """
+    """Return what to ask for to get these fields; None: all. Raises TypeError."""
     if fields is None:
         return [EVERY]
     if isinstance(fields, str) or not all(isinstance(name, str) for name in fields):

@@ -17,11 +17,7 @@ BAD_PORT = (
 
 
 def split_url(url: str) -> SplitResult:
-    """Take an address of one server or of several apart.
-
-    Raises ValueError where it is not clear what is the password, which repeats nothing
-    of the address.
-    """
+    """Take one or several servers' address apart. Raises ValueError, without it."""
     try:
         parts = _split(url)
     except ValueError:

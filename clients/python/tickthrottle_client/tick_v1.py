@@ -53,11 +53,7 @@ _MOST_PLACES = 64
 
 
 def read_decimal(value: Any) -> Decimal:
-    """Return a number of a message with every digit.
-
-    Raises ValueError, TypeError or ArithmeticError for what no gateway sends: text,
-    NaN, or a number that would be endless when it is written out.
-    """
+    """Return a number, each digit. Raises ValueError, TypeError, ArithmeticError."""
     number = Decimal(value)
     if not number.is_finite() or abs(number.adjusted()) > _MOST_PLACES:
         raise ValueError(f"{value!r:.40} is no number of a message")

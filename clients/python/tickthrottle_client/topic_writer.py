@@ -98,11 +98,7 @@ class TopicWriter:
 
     @classmethod
     def open(cls, topic: KafkaTopic) -> Self:
-        """Return what appends to a topic, connected.
-
-        Raises LogAway, and LogUnusable for a topic that is not there or not ours to
-        use.
-        """
+        """Return a connected writer. Raises LogAway, and LogUnusable."""
         reports = Reports()
         admin = create_admin(topic, reports)
         info = identify(topic, admin, reports)

@@ -73,22 +73,14 @@ class InvalidTrade(ValueError):
 
 
 def isin_check_digit(number: str) -> str:
-    """Return the check digit of an ISIN's first eleven characters (ISO 6166).
-
-    Letters count as 10 to 35; of all these digits every second one, from the last, is
-    doubled, and the digits are added up.
-    """
+    """Return the check digit of an ISIN's first eleven characters (ISO 6166)."""
     digits = "".join(str(int(character, 36)) for character in number)
     doubled = "".join(str(2 * int(digit)) for digit in digits[::-2])
     return str(-sum(map(int, doubled + digits[-2::-2])) % 10)
 
 
 def check_isin(value: Any) -> str:
-    """Return ``value`` if it is an ISIN with the right check digit (ISO 6166).
-
-    The country letters are not looked up, so stand-in prefixes pass.
-    Raises InvalidTrade.
-    """
+    """Return an ISIN with the right check digit (ISO 6166). Raises InvalidTrade."""
     broken = _broken_isin_rule(value) if isinstance(value, str) else _ISIN_RULE
     if broken is not None:
         raise InvalidTrade("bad_isin", "isin", value, broken)

@@ -40,11 +40,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class LogPiece:
-    """What was appended since the look before: ``appended`` entries by the log's count.
-
-    ``entries`` are the newest of them, in the order of their append times, no more
-    than one look may read.
-    """
+    """What came since the last look: how many, and the newest ones in order."""
 
     appended: int = 0
     entries: Sequence[LogEntry] = ()
@@ -92,12 +88,7 @@ class ReadBudget:
 
 
 def encode_row(entry: LogEntry) -> bytes:
-    """Encode a trade as it is shown: 512 bytes at most.
-
-    An entry that is no trade by the rules of ``ingest/trade.py``, as in a log whose job
-    has a decoder, is shown by the beginning of its bytes, and so is one that takes a
-    trade back.
-    """
+    """Encode a trade as shown, or a beginning of other bytes; 512 bytes at most."""
     size, reason = len(entry.payload), CANCELS
     try:
         trade = Trade.from_wire(entry.payload)
@@ -139,11 +130,7 @@ class RowAllowance:
 
 @dataclass(slots=True)
 class Sample:
-    """What a viewer has not been sent yet: some rows, and the sums of everything.
-
-    ``unread`` of the ``appended`` entries were not even read: their size is
-    estimated.
-    """
+    """What a viewer is due: rows, sums; of ``unread`` entries the size is estimated."""
 
     appended: int = 0
     unread: int = 0

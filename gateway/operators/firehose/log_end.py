@@ -41,19 +41,11 @@ class LogEnd(Protocol):
         """Forget the look before: the next one is the first."""
 
     async def look(self, most: int) -> LogPiece:
-        """Return what came since the look before, reading about ``most`` entries.
-
-        At least one of each partition that grew; the first look brings nothing. Raises
-        LogUnread.
-        """
+        """Return what came since, about ``most`` entries; first nothing. LogUnread."""
 
 
 class KafkaLogEnd:
-    """The end of a topic of Kafka.
-
-    Markers of transactions have positions, too: they count as appended, and are not
-    read.
-    """
+    """A topic's end; markers of transactions count as appended, and are not read."""
 
     def __init__(self, topic: KafkaTopic) -> None:
         self._ends: dict[int, int] = {}
