@@ -1,7 +1,4 @@
-"""How many may connect, and how fast a client may send. Pure.
-
-Time is an argument.
-"""
+"""How many may connect, how fast a client may send; time is an argument. Pure."""
 
 from math import ceil
 from secrets import token_bytes
@@ -10,10 +7,7 @@ from gateway.admission.shared_figures import CELLS, Cells, Tally, allocate, cell
 
 
 class TokenBucket:
-    """Allows ``burst`` messages at once and ``rate_per_s`` a second after that.
-
-    ``now_s`` may come from any clock that does not go back.
-    """
+    """Allows ``burst`` messages at once, then ``rate_per_s``, by a steady clock."""
 
     __slots__ = ("_burst", "_filled_s", "_rate_per_s", "_tokens")
 

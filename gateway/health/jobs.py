@@ -269,10 +269,7 @@ def starting(pipeline: PipelineState, window_ms: int) -> list[tuple[str, int | N
 
 @dataclass(frozen=True, slots=True)
 class JobStart:
-    """A start as it was seen, by Redis' clock; ``cut_ms`` is what it goes on from.
-
-    ``number`` is 2 or more for one that followed another within a minute.
-    """
+    """A start by Redis' clock, from ``cut_ms``; ``number`` 2 or more: of a minute."""
 
     owner: str
     cut_ms: int | None

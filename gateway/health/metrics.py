@@ -1,8 +1,4 @@
-"""What the gateway counts and sees, as Prometheus metrics.
-
-Nothing of it is in the way of a frame: counters stay plain numbers, and are told here
-a few times a second.
-"""
+"""What the gateway counts and sees, told to Prometheus a few times a second."""
 
 import asyncio
 import itertools

@@ -63,10 +63,7 @@ class Caller:
             self.work.charge(self.payers, rows, time.monotonic())
 
     def check_allowed(self, isin: str, name: str | None = None) -> None:
-        """Return if an instrument that a name stands for may be had. Raises Problem.
-
-        It is refused by that name: what a code stands for is not everybody's to know.
-        """
+        """Return if a name's instrument may be had. Raises Problem, by that name."""
         if not self.allows(isin):
             shown = shorten(isin if name is None else name)
             raise Problem(403, "not_allowed", f"{shown}: not in your token")

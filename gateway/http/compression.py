@@ -24,10 +24,7 @@ _NONE = re.compile(r"q=0(\.0{0,3})?", re.ASCII)
 
 
 class KeptBodies:
-    """Bodies by a name, compressed or about to be; what nobody asked for longest goes.
-
-    ``most_bytes`` bounds what they were before they were compressed.
-    """
+    """Bodies by name, ``most_bytes`` of them plain; what was asked longest ago goes."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes

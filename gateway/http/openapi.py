@@ -168,10 +168,7 @@ def _build(app: FastAPI, *, for_operators: bool) -> dict[str, Any]:
 
 
 def compose_example(schema: dict[str, Any], schemas: Mapping[str, Any]) -> Any:
-    """Put an example together of those that the models' fields have.
-
-    Figures that need none are nought. What may be left out is, unless it is a list.
-    """
+    """Put an example together of the fields' ones; a figure without is nought."""
     match schema:
         case {"$ref": name}:
             return compose_example(schemas[name.rpartition("/")[2]], schemas)

@@ -16,10 +16,7 @@ MAX_SHOWN_CHARS = 60
 
 
 async def check_parameters(request: Request) -> None:
-    """Return if the route reads every parameter of the address. Raises Problem.
-
-    Pages are left out: what is behind their ``?`` is for their scripts.
-    """
+    """Return if the route, no page, reads every parameter. Raises Problem."""
     route = request.scope.get("route")
     if isinstance(route, APIRoute) and route.include_in_schema:
         known = [parameter.alias for parameter in route.dependant.query_params]

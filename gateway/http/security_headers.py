@@ -21,10 +21,7 @@ HEADERS = {
 
 
 class SecurityHeaders:
-    """Adds ``HEADERS`` to every HTTP response that does not set them itself.
-
-    Answers at the paths of ``open_files`` may be read by every page.
-    """
+    """Adds ``HEADERS`` where they are not; any page may read ``open_files``."""
 
     def __init__(self, app: ASGIApp, open_files: Collection[str] = ()) -> None:
         self._app = app

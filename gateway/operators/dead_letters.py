@@ -1,7 +1,4 @@
-"""Reads dead letters, newest first, from many streams at once and never all of them.
-
-``Stack`` is pure; ``read_letters`` asks Redis.
-"""
+"""Reads dead letters, newest first, from many streams at once and never all."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,10 +80,7 @@ def newest(stacks: Sequence[Stack], limit: int) -> list[LetterAnswer]:
 async def read_letters(
     redis: Redis, keys: Keys, limit: int, reason: str | None, job: str | None
 ) -> LettersAnswer | None:
-    """Return the newest dead letters, None if there is no such job.
-
-    Raises RedisError, and ValueError for what the throttle would not have written.
-    """
+    """Return the newest, None: no such job. Raises RedisError and ValueError."""
     meta: Any = await redis.hgetall(keys.meta)
     jobs = [name for name in job_names(meta) if job in (None, name)]
     if job is not None and not jobs:

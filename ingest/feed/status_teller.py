@@ -1,7 +1,4 @@
-"""Adds to Redis what a feed hears of trading statuses, as soon as it is heard.
-
-Trades come first: a feed goes on without the statuses, and says so.
-"""
+"""Adds to Redis what a feed hears of statuses; the feed goes on without it."""
 
 import threading
 import time

@@ -1,7 +1,4 @@
-"""Has the instrument table know what a feed says of its instruments.
-
-Trades come first: a feed goes on without the table, and says so.
-"""
+"""Tells the instrument table what a feed says; the feed goes on without it."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence

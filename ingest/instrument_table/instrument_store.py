@@ -24,10 +24,7 @@ MAX_CHANGE_BYTES = 16_384
 
 @dataclass(frozen=True, slots=True)
 class InstrumentChange:
-    """What is known of an instrument from a version on; ``entry`` is None at its end.
-
-    ``changed_ms`` is when, by the server's clock, milliseconds since 1970.
-    """
+    """An instrument from a version on, ms of the server's clock; None: its end."""
 
     version: int
     isin: str

@@ -59,10 +59,7 @@ def read_on(store: InstrumentStore, known: Instruments) -> tuple[Instruments, in
 
 
 def changes_of(store: InstrumentStore, instrument: str) -> list[InstrumentChange]:
-    """Return an instrument's changes that are kept, oldest first. Raises TableAway.
-
-    ``instrument`` is its ISIN, or a code: that of who had it last, in the table or not.
-    """
+    """Return kept changes of an ISIN or a code, oldest first. Raises TableAway."""
     isin = instrument
     for change in _changes(store):
         if change.entry is not None and change.entry.code == instrument:
@@ -147,10 +144,7 @@ def _over(below: InstrumentEntry, above: InstrumentEntry) -> InstrumentEntry:
 
 
 def update_days(store: InstrumentStore, news: Mapping[str, DayFacts]) -> Loaded:
-    """Have the table say what a feed says of the day of instruments that the table has.
-
-    ``news`` is by ISIN. Raises TableAway and TableMoved.
-    """
+    """Tell the table of days, by ISIN. Raises TableAway and TableMoved."""
 
     def choose(known: Instruments) -> list[InstrumentEntry]:
         entries = ((known.get(isin), facts) for isin, facts in news.items())

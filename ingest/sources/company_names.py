@@ -1,8 +1,4 @@
-"""Made-up company names in Hangul, and the sectors they speak of. Pure.
-
-Nobody is meant: a name is three syllables drawn from lists, and perhaps a word of
-its sector.
-"""
+"""Made-up company names in Hangul, and the sectors they speak of. Pure."""
 
 from random import Random
 
@@ -53,10 +49,7 @@ SECTORS = tuple(_WORDS_OF_SECTORS)
 
 
 def create_names(seed: str, sectors: list[str]) -> list[str]:
-    """Return a company name for each of these sectors, no two the same.
-
-    At most ``NAMES``; of up to 20,000 each is the same however many there are.
-    """
+    """Return distinct names for at most ``NAMES`` sectors, the same each time."""
     stems = Random(f"{seed}/names").sample(range(NAMES), len(sectors))
     words = Random(f"{seed}/words")
     return [

@@ -24,10 +24,7 @@ class Event(NamedTuple):
 
 @dataclass(slots=True)
 class Refusals:
-    """Rows that were refused before they became events: counts and a few examples.
-
-    Rows that are left out on purpose are counted beside them, by their condition.
-    """
+    """Rows refused, counted with examples, and rows left out, by their condition."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)

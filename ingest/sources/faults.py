@@ -22,10 +22,7 @@ _YEAR_2099_US = 4_070_908_800_000_000
 
 
 class Faults(FrozenOptions):
-    """What is done to a feed's events, share by share; the same seed does the same.
-
-    Every event that comes in goes out, too: repeats and broken copies come on top.
-    """
+    """What is done to shares of a feed's events, by a seed; every event goes out."""
 
     disorder: Share = 0.0
     """Share of trades, 0 to 1, that come 1 to 500 ms late; their stamps stay."""
@@ -45,10 +42,7 @@ class Faults(FrozenOptions):
         return 1 + self.repeats + self.malformed
 
     def inject(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Yield the events and their faults by due time, each when asked.
-
-        Raises what the events raise, after all that came before.
-        """
+        """Yield events and faults by due time. Raises what events raise, after them."""
         rng = Random(f"{self.seed}/spoil")
         # By due time, those of the same time in the order in which they were put in.
         held: list[tuple[int, int, Event]] = []

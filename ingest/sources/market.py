@@ -84,10 +84,7 @@ def step_down(price: int) -> int:
 
 
 def daily_limits(base_price: int) -> tuple[int, int]:
-    """Return the lowest and highest price of a day: 30 % from its base price.
-
-    The width is cut to the base price's step, the upper limit to that at its own level.
-    """
+    """Return a day's lowest and highest price: 30 % from its base, on the grid."""
     step = price_step(base_price)
     width = base_price * _LIMIT_PERCENT // 100 // step * step
     upper = base_price + width

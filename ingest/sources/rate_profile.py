@@ -95,10 +95,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """``trades`` more within a short time, again and again.
-
-    The first burst begins ``every_s`` after the start, the last ends by the profile's.
-    """
+    """``trades`` more within a short time, every ``every_s`` until the profile ends."""
 
     trades: float
     within_s: float
@@ -151,10 +148,7 @@ class Profile:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read parts that are separated by commas, as ``RULE`` says.
-
-        The last part may be a rate alone: it stays for ever. Raises InvalidProfile.
-        """
+        """Read parts as ``RULE`` says; a last rate stays. Raises InvalidProfile."""
         stretches: list[Stretch] = []
         bursts: list[Burst] = []
         for part in (part.strip() for part in text.split(",")):

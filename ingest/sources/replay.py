@@ -101,10 +101,7 @@ def least_pass_us(length_us: int, trades: int, speed: float) -> int:
 
 
 class Replay:
-    """Tapes to be played: looked through when it is made, and sorted if need be.
-
-    ``tell`` is told of tapes that are not in order, and of gaps over a minute.
-    """
+    """Tapes to be played; ``tell`` is told of those out of order, and of gaps."""
 
     def __init__(
         self,

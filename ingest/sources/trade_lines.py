@@ -595,10 +595,7 @@ def read_records(
     read: Callable[[bytes], T],
     finish: Callable[[dict[str, Any]], T],
 ) -> list[T]:
-    """Return what ``read`` makes of records, and ``finish`` of the trades of lists.
-
-    What is none is counted in ``refusals``, each for itself.
-    """
+    """Return what ``read`` makes of records; others go to ``refusals``, alone."""
     results: list[T] = []
     has_lists = reader.has_lists
     for number, record in records:

@@ -1,8 +1,4 @@
-"""Adds statuses to Redis: numbered, once each, with the trade that came before.
-
-One script does all of it, so a status has its place between two trades of its
-instrument in the log, and a status that is sent again is not doubled.
-"""
+"""Adds statuses to Redis by one script: numbered, once, with the trade before."""
 
 from enum import Enum
 from hashlib import sha256
@@ -124,10 +120,7 @@ RULES = {
 
 
 class StatusLog:
-    """Where the statuses of a namespace are added.
-
-    ``partitions`` are those of a trade log in the same Redis, 0 where there is none.
-    """
+    """Where statuses are added; ``partitions`` of a trade log there, 0: none."""
 
     def __init__(
         self, client: "Redis | AsyncRedis", namespace: str, partitions: int
@@ -136,10 +129,7 @@ class StatusLog:
         self._add: Any = client.register_script(_ADD)
 
     def add(self, status: TradingStatus, now_us: int) -> Any:
-        """Add a status and return the script's reply, of an async client to await.
-
-        ``read_reply`` reads it. Raises RedisError; what is sent again is known.
-        """
+        """Return the script's reply for ``read_reply``, or its future. RedisError."""
         keys = StatusKeys(self._namespace)
         names = [keys.stream, keys.current, keys.meta]
         if self._partitions:

@@ -102,10 +102,7 @@ Ranges = Mapping[int, tuple[int, int]]
 
 
 class LogReader(Protocol):
-    """The reading side of a log, or of some of its partitions.
-
-    Methods raise LogAway, or what the log's client raises for it, and LogUnusable.
-    """
+    """A log or some partitions, read. Methods raise LogAway or its own, LogUnusable."""
 
     info: LogInfo
     margin_ms: int

@@ -11,10 +11,7 @@ _EXACT = Context(prec=1_000)
 
 
 class Traded(NamedTuple):
-    """The sums of some trades: of their sizes, of price times size, both extremes.
-
-    ``high`` and ``low`` are None if none of the trades counts for the range.
-    """
+    """Sums of sizes, of price times size; extremes, None where none counts for them."""
 
     trades: int
     volume: Decimal
@@ -134,10 +131,7 @@ def folded(before: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
 
 
 class WaitingItems:
-    """Holds one item of each instrument: the newest, for all trades since the last.
-
-    Of a group it holds the newest figures. Who has waited longest comes first.
-    """
+    """Holds each key's newest item, for all since the last; the oldest comes first."""
 
     def __init__(self) -> None:
         self._items: dict[str, dict[str, Any]] = {}

@@ -1,8 +1,4 @@
-"""A topic of Kafka: how to reach it, which one it is, what its errors mean.
-
-Everything that talks to Kafka goes through this file, so that a wrong password or a
-broker that is away is the same clear sentence everywhere.
-"""
+"""A topic: how to reach it, which one it is, what its errors mean, for all."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -79,10 +75,7 @@ class TopicMissing(LogUnusable):
 
 
 class Reports:
-    """What librdkafka has to say about its connections: the newest error, for a while.
-
-    Its calls only ever say that nobody answered in time; why, it tells here.
-    """
+    """The newest error of librdkafka's connections; its calls never say why."""
 
     def __init__(self) -> None:
         self._last: KafkaError | None = None
@@ -150,10 +143,7 @@ def create_admin(topic: KafkaTopic, reports: Reports) -> AdminClient:
 
 
 def create_reader(topic: KafkaTopic, reports: Reports) -> Consumer:
-    """Create what reads what is committed of a topic, from where it is assigned.
-
-    It says where a partition ends. Raises LogUnusable for a bad option.
-    """
+    """Create what reads a topic's committed messages. Raises LogUnusable: options."""
     options = {
         "group.id": "tickthrottle",
         "enable.auto.commit": False,

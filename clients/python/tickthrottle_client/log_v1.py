@@ -42,10 +42,7 @@ class LogAway(LogError):
 
 @dataclass(frozen=True, slots=True)
 class LogInfo:
-    """Identity of one log: a log that was emptied and refilled has another id.
-
-    ``created_ms`` is when it was created, or first looked at.
-    """
+    """A log's identity, another once it was emptied; created or first seen, ms."""
 
     log_id: str
     partitions: int

@@ -1,16 +1,10 @@
-"""Which hosts are this machine itself: no proxy leads there.
-
-Pure.
-"""
+"""Which hosts are this machine itself: no proxy leads there. Pure."""
 
 from ipaddress import IPv6Address, ip_address
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host, as an address names it, is this machine itself.
-
-    By its name or number alone; nothing is looked up. ``127.1`` is one, too.
-    """
+    """Tell whether a host's name or number is this machine; nothing is looked up."""
     host = host.strip("[]").rstrip(".").lower()
     if host == "localhost" or host.endswith(".localhost"):
         return True

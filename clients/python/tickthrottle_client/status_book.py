@@ -30,10 +30,7 @@ def read_status(entry: InstrumentStatus) -> None:
 
 
 class StatusBook(dict[str, list[InstrumentStatus]]):
-    """The current statuses of each instrument: one of each venue and kind.
-
-    ``position`` is that of the newest status there was, None before the first.
-    """
+    """Each instrument's statuses by venue and kind; ``position``: the newest's."""
 
     def __init__(self) -> None:
         super().__init__()

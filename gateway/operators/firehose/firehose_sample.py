@@ -51,10 +51,7 @@ class LogPiece:
 
 
 def share_out(appended: Mapping[int, int], most: int) -> dict[int, int]:
-    """Return how many of the newest entries to read of each partition that grew.
-
-    All if they are ``most`` or fewer, otherwise a part in proportion, at least one.
-    """
+    """Return how many of the newest to read of each, in proportion, at least one."""
     grown = {p: count for p, count in appended.items() if count > 0}
     total = sum(grown.values())
     if total <= most:
