@@ -59,7 +59,10 @@ def read_on(store: InstrumentStore, known: Instruments) -> tuple[Instruments, in
 
 
 def changes_of(store: InstrumentStore, instrument: str) -> list[InstrumentChange]:
-    """Return kept changes of an ISIN or a code, oldest first. Raises TableAway."""
+    """Return an instrument's changes that are kept, oldest first. Raises TableAway.
+
+    ``instrument`` is its ISIN, or a code: that of who had it last, in the table or not.
+    """
     isin = instrument
     for change in _changes(store):
         if change.entry is not None and change.entry.code == instrument:

@@ -62,7 +62,10 @@ class MarketHours:
         return tuple(dict.fromkeys(table.market for table in self.timetables))
 
     def open_since_ms(self, now_ms: int) -> int | None:
-        """Return since when any has been open; None if none is, 0 if ever."""
+        """Return since when any market has been open without a break, None if none is.
+
+        Without timetables that is 0: for all that anybody knows it always was.
+        """
         if not self.timetables:
             return 0
         return _least(state.opened_ms for state in self.states(now_ms))

@@ -102,7 +102,11 @@ def _exact(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class RestError(Exception):
-    """A gateway refuses or is silent, in a harmless sentence; its ``status`` if any."""
+    """A gateway does not answer, or refuses; the message is a sentence that says why.
+
+    Words of a gateway cannot act on a terminal. ``status`` is that of its answer, None
+    if there is none.
+    """
 
     def __init__(self, sentence: str, status: int | None = None) -> None:
         super().__init__(harmless(sentence))
@@ -110,7 +114,11 @@ class RestError(Exception):
 
 
 class RestClient:
-    """Asks a gateway at ``url``; when told to come again, it does."""
+    """Asks a gateway; ``url`` is that of its pages, with their path if they have one.
+
+    Who asks too much is told when to come again, and is waited for. No proxy is asked
+    for this machine.
+    """
 
     def __init__(
         self, url: str, *, token: str | None = None, timeout_s: float = 30.0
