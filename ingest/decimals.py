@@ -6,7 +6,11 @@ from typing import Any
 from tickthrottle_client.trade_v1 import InvalidTrade, JsonNumber
 
 MAX_CHARS = 64
+"""Longest text that is looked at."""
+
 PLACES = 18
+"""Most digits before the point, and most after it."""
+
 _NOTATION = re.compile(
     r"\+?(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?:[eE](?P<exponent>[+-]?[0-9]{1,4}))?",
     re.ASCII,
@@ -50,7 +54,10 @@ def plain_decimal(text: str) -> str:
 
 
 def decimal_of(name: str, value: Any) -> Any:
-    """Return a price or size as plain text, other types as is. Raises InvalidTrade."""
+    """Return a price or size as plain decimal text. Raises InvalidTrade.
+
+    What is neither text nor a number stays as it is, for the trade's own rule.
+    """
     if type(value) is str and _PLAIN.fullmatch(value):
         return value
     text = value.text if type(value) is JsonNumber else value
@@ -66,7 +73,11 @@ def decimal_of(name: str, value: Any) -> Any:
 
 
 def whole_number(value: Any) -> Any:
-    """Return ``2.0`` or ``1.79e15`` as whole text, anything else as it is."""
+    """Return a number without its empty fraction or its exponent, as text.
+
+    ``2.0`` is 2, ``1.79e15`` is 1790000000000000. What is not a whole number stays as
+    it is, for the trade's own rule.
+    """
     text = value.text if type(value) is JsonNumber else value
     if type(text) is not str or (text.isdigit() and text[0] != "0"):
         return text

@@ -18,7 +18,10 @@ version that writes 3 reads them; 4 has versions with a revision, and reads no o
 
 
 def form_refusal(epoch: bytes | None, form: bytes | None) -> str | None:
-    """Return why a stream of this ``form`` cannot be used, None if it can."""
+    """Return why a stream cannot be used, None if it has this form, or is not there.
+
+    ``epoch`` and ``form`` are what ``Keys.meta`` has under these names.
+    """
     stored = form or b"1"
     if epoch is None or stored == b"%d" % FORM:
         return None
@@ -167,9 +170,11 @@ class StatusKeys:
 
 
 PRODUCTS = ("bars", "movers", "bursts", "moves")
+"""What the analytics job makes, each by a query of its own."""
 
 
 ANALYTICS_JOB = "analytics"
+"""The name under which the analytics job holds its lease."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ SESSIONS = ("pre", "regular", "after", "closed")
 REGULAR = "regular"
 
 MOST_SERIES = 16
+"""So many series one deployment may keep."""
+
 _AT = "@"
 _SESSION = "|".join(SESSIONS)
 _VENUE_NAME = "[A-Z][A-Z0-9_]{0,15}"
@@ -49,9 +51,11 @@ class TradeSeries(NamedTuple):
         return "-".join(filter(None, self))
 
     def key(self, isin: str) -> str:
+        """Return the key of this series of an instrument."""
         return f"{isin}{_AT}{self.name}"
 
     def has(self, fields: Mapping[str, Any]) -> bool:
+        """Say whether a trade with these further fields is in it."""
         is_of_venue = not self.venue or fields.get(VENUE) == self.venue
         return is_of_venue and (not self.session or fields.get(SESSION) == self.session)
 

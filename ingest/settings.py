@@ -50,6 +50,7 @@ def variables_of(kind: type[BaseSettings]) -> dict[str, str]:
 
 
 def variable_of(kind: type[BaseSettings], name: str) -> str:
+    """Return the environment variable of a setting."""
     prefix = kind.model_config.get("env_prefix", "")
     return str(kind.model_fields[name].validation_alias or f"{prefix}{name}".upper())
 
@@ -127,7 +128,10 @@ class TopicSettings(ProcessSettings):
     """Schema registry of Avro records: https://user:password@registry:8081."""
 
     def topic(self) -> KafkaTopic | None:
-        """Return the topic, None if the log is in Redis. Raises LogUnusable."""
+        """Return the topic and how to reach it, None if the log is not Kafka's.
+
+        Raises LogUnusable for a ``kafka_config`` that cannot be used.
+        """
         if self.trade_log != "kafka":
             return None
         options = read_options(self.kafka_config)

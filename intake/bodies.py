@@ -16,6 +16,8 @@ NOT_ALLOWED = "not_allowed"
 """Why a trade is refused whose instrument is not in the token."""
 
 SHOWN_REFUSALS = 20
+"""So many refusals are told in words; all of them are counted."""
+
 JSON = "application/json"
 LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 
@@ -44,6 +46,7 @@ class ReadBody:
             self.refusals.append(shown)
 
     def to_answer(self) -> dict[str, Any]:
+        """Return what is told once the accepted ones are in the log."""
         return {
             "accepted": len(self.entries),
             "refused": self.reasons.total(),
@@ -55,7 +58,10 @@ class ReadBody:
 def read_body(
     body: bytes, content_type: str, reader: LineReader, grant: TokenGrant
 ) -> ReadBody:
-    """Read a body; bad trades are refused alone. Raises BadBody for all of it."""
+    """Read a body's trades. Raises BadBody if it cannot be read as a whole.
+
+    A trade that breaks a rule, or that the token does not cover, is refused alone.
+    """
     result = ReadBody()
     for index, item in enumerate(items_of(body, content_type, "trades")):
         if index >= MOST_TRADES:
@@ -75,7 +81,10 @@ def read_body(
 
 
 def items_of(body: bytes, content_type: str, name: str) -> Iterable[Any]:
-    """Return a body's lines, or its list of ``name``, decoded. Raises BadBody."""
+    """Return a body's lines, bytes or an InvalidTrade each, or what it lists, decoded.
+
+    ``name`` is what it is a list of. Raises BadBody.
+    """
     kind = content_type.partition(";")[0].strip().lower()
     if kind in LINES:
         return _lines(body)

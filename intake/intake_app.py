@@ -38,7 +38,11 @@ from intake.waiting_requests import Requests
 from tickthrottle_client.log_v1 import decode_info, info_key
 
 COME_AGAIN_S = 1
+"""When to ask again after 409, 429 and 503."""
+
 AWAY_AFTER_S = 3.0
+"""Not ready when a request has waited for the log for so long."""
+
 REQUEST_BYTES = 2_097_152
 """Largest request, head and body; a larger one is refused with 413."""
 
@@ -261,7 +265,10 @@ async def _take_in(
     keyed: KeyedRequest,
     body: bytes,
 ) -> "tuple[ReadBody, asyncio.Future[None] | None]":
-    """Return a body's content and its trades' future; a fault gives the key back."""
+    """Return what a body holds, and the future of its trades if it has any.
+
+    Whatever goes wrong gives the key back: nothing was appended.
+    """
     try:
         kind = request.headers.get("content-type", "")
         read = await asyncio.to_thread(read_body, body, kind, state.reader, grant)

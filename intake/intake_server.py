@@ -39,7 +39,11 @@ def run_intake(
     waiting_bytes: int = WAITING_BYTES,
     answer_s: float = ANSWER_S,
 ) -> None:
-    """Serve until told to stop, then append what was taken in. Raises IntakeFailed."""
+    """Serve until SIGINT or SIGTERM; what was taken in is appended first.
+
+    Raises IntakeFailed if its port cannot be taken, if a file named in the settings
+    cannot be read, or if the log cannot be used.
+    """
     registry = CollectorRegistry()
     requests = Requests()
     bounds = settings.bounds()

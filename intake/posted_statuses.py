@@ -9,12 +9,16 @@ from ingest.trade import InvalidTrade
 from intake.bodies import NOT_ALLOWED, BadBody, ReadBody, items_of
 
 MOST_STATUSES = 500
+"""Most statuses of one request."""
 
 
 def read_statuses(
     body: bytes, content_type: str, grant: TokenGrant, now_us: int
 ) -> tuple[list[tuple[int, TradingStatus]], ReadBody]:
-    """Return statuses by index, and what is refused. Raises BadBody for all."""
+    """Return a body's statuses by their indexes, and what of it is refused.
+
+    Raises BadBody if it cannot be read as a whole.
+    """
     statuses: list[tuple[int, TradingStatus]] = []
     refused = ReadBody()
     for index, item in enumerate(items_of(body, content_type, "statuses")):

@@ -17,6 +17,8 @@ from redis.exceptions import RedisError
 from ingest.redis_keys import OtherKeys
 
 REMEMBER_S = 600
+"""How long a key is remembered, with its answer, seconds."""
+
 PENDING_FOR_S = 60
 """How long a request without an answer keeps its key: then its intake has died."""
 
@@ -33,7 +35,10 @@ class Clash(Enum):
 
 
 class KeyedRequest:
-    """A request under its key, kept by ``holder``; without a key nothing is."""
+    """A request under its Idempotency-Key; of one without a key nothing is kept.
+
+    ``holder`` is who sent it (``TokenGrant.holder``).
+    """
 
     def __init__(
         self, client: Redis, namespace: str, holder: str, key: str | None, body: bytes
@@ -48,7 +53,10 @@ class KeyedRequest:
             self._digest = sha256(body).hexdigest()
 
     async def begin(self) -> bytes | Clash | None:
-        """Take the key; return the answer given before. Raises RedisError."""
+        """Take the key: None if nobody had it, or the answer that was given with it.
+
+        Raises redis.RedisError while Redis is away; no other method does.
+        """
         if self._name is None:
             return None
         pending = orjson.dumps({"body": self._digest})
@@ -67,6 +75,7 @@ class KeyedRequest:
         return Clash.PENDING
 
     async def keep(self, answer: bytes) -> None:
+        """Keep the answer, which is one with the status 200."""
         if self._name is None:
             return
         stored = {"body": self._digest, "status": 200, "answer": answer.decode()}
@@ -83,6 +92,7 @@ class KeyedRequest:
                 await self._client.expire(self._name, PENDING_FOR_S)
 
     async def forget(self) -> None:
+        """Give the key back: nothing was appended."""
         if self._name is not None:
             with suppress(RedisError):
                 await self._client.delete(self._name)

@@ -31,7 +31,10 @@ class Room:
         """Bytes of all requests together."""
 
     def reserve(self, senders: Iterable[str], size: int) -> "Reservation":
-        """Reserve ``size`` bytes for one or more senders. Raises Full, not if empty."""
+        """Return the reservation of a request of ``size`` bytes. Raises Full.
+
+        There is at least one sender. A request of any size gets in where no other is.
+        """
         reservation = Reservation(self, tuple(dict.fromkeys(senders)))
         reservation.resize(size)
         return reservation

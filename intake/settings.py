@@ -9,6 +9,7 @@ from ingest.settings import IngestSettings
 from tickthrottle_client.key_v1 import VENUE_PATTERN
 
 MOST_TRADES = 5_000
+"""Most trades of one request: they are appended together."""
 
 
 class IntakeSettings(IngestSettings, AccessSettings):

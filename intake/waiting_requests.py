@@ -29,7 +29,10 @@ class Requests:
         self._lock = Lock()
 
     def put(self, entries: list[tuple[str, bytes]]) -> "asyncio.Future[None]":
-        """Have up to ``CHUNK`` entries appended; return its future. Raises Ended."""
+        """Have at most ``CHUNK`` entries appended; the future ends when they are.
+
+        Raises Ended.
+        """
         loop = asyncio.get_running_loop()
         with self._lock:
             if self._is_stopped:
@@ -40,6 +43,7 @@ class Requests:
 
     @property
     def unsent(self) -> int:
+        """Entries that were not taken yet."""
         with self._lock:
             return sum(len(waiting.entries) for waiting in self._waiting)
 
@@ -67,11 +71,13 @@ class Requests:
         return Taken(now_us, entries) if entries else None
 
     def acknowledged(self, _lag_s: float = 0.0) -> None:
+        """Say that what was taken last is in the log."""
         taken, self._taken = self._taken, []
         for waiting in taken:
             _tell(waiting, None)
 
     def wait_s(self, _now_us: float) -> float:
+        """Return a tick: nobody knows when a request comes."""
         return TICK_S
 
     def stop(self) -> None:

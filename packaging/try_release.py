@@ -30,6 +30,7 @@ def try_npm(tarball: Path, folder: Path) -> None:
 
 
 def try_site(site: Path) -> None:
+    """Look for its front page, its search and its references."""
     pages = ("index.html", "search/search_index.json", "rest-reference.html")
     missing = [page for page in pages if not (site / page).is_file()]
     if missing:
@@ -37,6 +38,7 @@ def try_site(site: Path) -> None:
 
 
 def try_release(dist: Path) -> None:
+    """Try wheels, sdist, npm tarball and site."""
     [product] = dist.glob("tickthrottle-*.whl")
     [client] = dist.glob("tickthrottle_client-*.whl")
     [load] = dist.glob("tickthrottle_load-*.whl")

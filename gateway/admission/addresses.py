@@ -13,14 +13,21 @@ SITE_BITS = 64
 
 
 def address_of(scope: Mapping[str, Any]) -> str:
-    """Return a connection's address: a trusted proxy's word for it, or the peer's."""
+    """Return the address that a connection or request (an ASGI scope) counts for.
+
+    It is the one in ``X-Forwarded-For`` if a trusted proxy has sent it, otherwise
+    the peer's.
+    """
     client = scope.get("client")
     return UNKNOWN if client is None else one_address(client[0])
 
 
 @lru_cache(4_096)
 def one_address(host: str) -> str:
-    """Return an IPv4 address, an IPv6 network (``/64``), or UNKNOWN for neither."""
+    """Return an IPv4 address as it is, an IPv6 address as its network, ``/64``.
+
+    What is no address may have been made up, to be counted apart: it is UNKNOWN.
+    """
     try:
         address = ip_address(host)
     except ValueError:

@@ -9,6 +9,7 @@ MAX_REQUEST_BYTES = 65_536
 """Largest request, head and body; a larger one is refused with 431 or 413."""
 
 MOST_WINDOWS = 20
+"""Most windows one REST request may ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +46,4 @@ class Bounds:
 
 
 BOUNDS = Bounds()
+"""The bounds of every gateway."""

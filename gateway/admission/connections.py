@@ -56,6 +56,7 @@ class PlainConnections(Generic[C]):
         return leaver
 
     def wait(self, connection: C, address: str) -> None:
+        """Note that a connection waits for a request; count it in if it is not."""
         if connection not in self._addresses:
             self._addresses[connection] = address
             self._tally.add(address, 1)
@@ -64,6 +65,7 @@ class PlainConnections(Generic[C]):
             self._waiting_at.setdefault(address, {})[connection] = None
 
     def answer(self, connection: C) -> None:
+        """Note that a connection's request is being answered: it does not go."""
         if connection in self._waiting:
             del self._waiting[connection]
             address = self._addresses[connection]
@@ -77,6 +79,7 @@ class PlainConnections(Generic[C]):
             self.wait(connection, self._addresses[connection])
 
     def leave(self, connection: C) -> None:
+        """Count a connection out that has ended or become a stream, if it is in."""
         if connection in self._addresses:
             self.answer(connection)
             address = self._addresses.pop(connection)

@@ -7,7 +7,10 @@ from gateway.admission.shared_figures import CELLS, Cells, Tally, allocate, cell
 
 
 class TokenBucket:
-    """Allows ``burst`` messages at once, then ``rate_per_s``, by a steady clock."""
+    """Allows ``burst`` messages at once and ``rate_per_s`` a second after that.
+
+    ``now_s`` may come from any clock that does not go back.
+    """
 
     __slots__ = ("_burst", "_filled_s", "_rate_per_s", "_tokens")
 
@@ -18,13 +21,17 @@ class TokenBucket:
         self._filled_s = now_s
 
     def take(self, now_s: float) -> int:
-        """Spend one token and return 0, or return the ms until there is one."""
+        """Spend one token and return 0, or return the milliseconds until there is one.
+
+        A refused message spends nothing, so a client that waits as told gets through.
+        """
         wait_ms = self.wait_ms(now_s)
         if not wait_ms:
             self._tokens -= 1
         return wait_ms
 
     def charge(self, tokens: float, now_s: float) -> None:
+        """Spend tokens, also those that are not there."""
         self.wait_ms(now_s)
         self._tokens -= tokens
 
@@ -71,10 +78,14 @@ class Budgets:
         self._full_s[cell] = max(self._full_s[cell], now_s) + spent_s
 
     def is_spent(self, address: str, now_s: float) -> bool:
+        """Say whether an address has no token left."""
         return self.wait_ms(address, now_s) > 0
 
     def wait_ms(self, address: str, now_s: float, share: float = 1) -> int:
-        """Return the ms until a ``share`` of an address's bucket has a token, or 0."""
+        """Return the milliseconds until an address has a token, 0 if it has one.
+
+        Only a ``share`` of its bucket counts.
+        """
         return self._wait_ms(cell_of(self._key, address), now_s, share)
 
     def spent_share(self, address: str, now_s: float) -> float:
@@ -101,6 +112,7 @@ class Admission:
 
     @property
     def elsewhere(self) -> int:
+        """How many connections other workers have."""
         return self._tally.total - self._tally.own
 
     def enter(self, address: str) -> str | None:
@@ -117,4 +129,5 @@ class Admission:
         return refusal
 
     def leave(self, address: str) -> None:
+        """Count a connection out that was counted in."""
         self._tally.add(address, -1)

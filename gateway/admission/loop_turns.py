@@ -65,6 +65,7 @@ class LoopTurns:
 
     @contextmanager
     def charged(self, payers: Sequence[str]) -> Iterator[None]:
+        """Charge the block, in which nothing is waited for."""
         began_s = time.thread_time()
         try:
             yield
@@ -72,6 +73,7 @@ class LoopTurns:
             self.charge(payers, time.thread_time() - began_s)
 
     def charge(self, payers: Sequence[str], worked_s: float) -> None:
+        """Take the time of a core from each of the payers."""
         now_s = self._clock()
         for payer in payers:
             self._work_ms.charge(payer, worked_s * 1_000, now_s)
@@ -95,10 +97,14 @@ class LoopShare:
         self.payers: tuple[str, ...] = (address,)
 
     async def wait(self) -> None:
+        """Return when there is time for one more piece of the work."""
         await self._turns.wait(self.payers)
 
     def rest_s(self, worked_s: float) -> float:
-        """Charge a thread's work; return its rest, ``MOST_REST_S`` at most."""
+        """Charge what a thread has done; return for how long it rests then.
+
+        A process that stops waits for its threads: ``MOST_REST_S`` is the most.
+        """
         self._turns.charge(self.payers, worked_s)
         return max(worked_s, min(self._turns.rest_s(self.payers), MOST_REST_S))
 

@@ -34,6 +34,7 @@ Allocate: TypeAlias = Callable[[str, int], Cells]
 
 @lru_cache(maxsize=KNOWN_ADDRESSES)
 def cell_of(key: bytes, address: str) -> int:
+    """Return an address's cell."""
     name = address.encode("utf-8", "surrogateescape")
     return int.from_bytes(blake2b(name, digest_size=2, key=key).digest())
 
@@ -56,14 +57,17 @@ class Tally:
 
     @property
     def total(self) -> int:
+        """How many there are in all."""
         return self._sum(0)
 
     @property
     def own(self) -> int:
+        """How many of them this worker has counted."""
         count: int = self._counts[self._first]
         return count
 
     def of(self, address: str) -> int:
+        """Return how many there are of an address."""
         return self._sum(1 + cell_of(self._key, address))
 
     def add(self, address: str, number: int) -> None:
@@ -101,6 +105,7 @@ class Seat:
     lost_ms: Cells
 
     def tally(self, counts: Cells) -> Tally:
+        """Count in this worker's row of ``streams`` or ``connections``."""
         return Tally(counts, self.key, self.worker)
 
 

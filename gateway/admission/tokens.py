@@ -32,11 +32,17 @@ MIN_SECRET_BYTES = 32
 """A secret for HS256 is at least as long as its hash (RFC 7518, 3.2)."""
 
 MAX_TOKEN_CHARS = 8_192
+"""A longer token is refused unread."""
+
 LONGEST_INTERVAL_MS = 86_400_000
 """A token may allow one price of an instrument a day, and no fewer."""
 
 LONGEST_TICKET_S = 300
+"""A ticket opens streams for so long at most."""
+
 LAST_EXP_S = 253_402_300_799
+"""A token may last to the end of the year 9999."""
+
 TIME_RULE = f"must be a number of seconds, up to {LAST_EXP_S}"
 
 MAX_RULE_CHARS = 80
@@ -78,7 +84,10 @@ class TokenGrant:
     may_follow_trades: bool = False
 
     def allows_trades(self, isin: str) -> bool:
-        """Say whether every trade may be had: not at one price an interval."""
+        """Say whether every trade of an instrument may be had.
+
+        A price per interval is none of every trade.
+        """
         return self.may_follow_trades and not self.min_interval_ms and self.allows(isin)
 
     def allows(self, key: str) -> bool:
@@ -92,14 +101,17 @@ class TokenGrant:
         return self.allows(isin) or any(map(self.allows, _groups_of(isin, instruments)))
 
     def encode_keys(self) -> bytes:
+        """Return what tells the keys from those of other grants."""
         return b"*" if self.keys is None else ",".join(sorted(self.keys)).encode()
 
     @property
     def allows_everything(self) -> bool:
+        """Whether every instrument may be watched, also those yet to come."""
         return self.allows(ALL)
 
 
 EVERYTHING = TokenGrant(may_follow_trades=True)
+"""What a client may have where no tokens are asked for."""
 
 
 class TokenReader:
@@ -126,7 +138,10 @@ class TokenReader:
         self._issuer = issuer
 
     def read(self, token: str) -> TokenGrant:
-        """Return what a token grants. Raises TokenExpired or TokenRefused."""
+        """Return what the token grants.
+
+        Raises TokenExpired, or TokenRefused with the rule that it breaks.
+        """
         if len(token) > MAX_TOKEN_CHARS:
             raise TokenRefused(
                 f"the token has {len(token)} characters, {MAX_TOKEN_CHARS} are the most"
@@ -192,6 +207,7 @@ def _digest(text: str) -> str:
 
 
 def _groups_of(isin: str, instruments: Instruments) -> Iterator[str]:
+    """Yield the market and the sector that the table says an instrument is of."""
     entry = instruments.get(instrument_of(isin))
     if entry is not None and entry.market is not None:
         yield MARKET + entry.market
@@ -235,6 +251,7 @@ def _read_grant(claims: dict[str, Any], holder: str) -> TokenGrant:
 
 
 def _is_time(value: Any) -> bool:
+    """Say whether a claim is a time, in seconds since 1970."""
     return type(value) in (int, float) and bool(value <= LAST_EXP_S)
 
 

@@ -27,6 +27,7 @@ class Turns:
 
     @property
     def waiting(self) -> int:
+        """How many wait for their turn."""
         return sum(map(len, self._queues.values()))
 
     @asynccontextmanager
@@ -84,6 +85,7 @@ class Turns:
                 self._call(name)
 
     def _call(self, address: str) -> None:
+        """Give the first of an address who still waits his turn."""
         queue = self._queues[address]
         while queue:
             turn = queue.popleft()

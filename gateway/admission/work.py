@@ -21,7 +21,11 @@ ROWS_A_BAR = 2
 """A bar that is read, whether or not it is told: a day has 1,440 of a minute."""
 
 ROWS_A_SEGMENT = 300
+"""A file of the archive that is opened."""
+
 ROWS_A_STREAM = 200
+"""A stream that is opened."""
+
 ROWS_A_MESSAGE = 5
 CHARS_A_ROW = 32
 """A message of a client, and each so many characters of it: a key or two."""
@@ -59,17 +63,22 @@ class WorkBudget:
         self._budgets = Budgets(rows_per_s, burst, moments, key)
 
     def check(self, payers: Iterable[str], now_s: float, share: float = 1) -> None:
-        """Return if a ``share`` of each payer's rows is left. Raises WorkRefused."""
+        """Return if each of the payers has a row left. Raises WorkRefused.
+
+        Only a ``share`` of what each may spend at once counts.
+        """
         wait_ms = max(self._budgets.wait_ms(payer, now_s, share) for payer in payers)
         if wait_ms:
             rate = f"{self._rows_per_s:g} rows a second of an address or a token"
             raise WorkRefused(f"more work than {rate}", wait_ms)
 
     def charge(self, payers: Iterable[str], rows: float, now_s: float) -> None:
+        """Take what an answer has cost from each of the payers."""
         for payer in payers:
             self._budgets.charge(payer, rows, now_s)
 
     def is_heavy(self, address: str, now_s: float) -> bool:
+        """Say whether an address has had far more worked out than others ask for."""
         return self._budgets.spent_share(address, now_s) >= HEAVY_SHARE
 
     def heaviest(self, addresses: Iterable[str], now_s: float) -> str | None:
@@ -90,8 +99,10 @@ def check_snapshots(rows: TokenBucket, now_s: float) -> None:
 
 
 def message_rows(text: str) -> int:
+    """Return what it costs to read a client's message and to answer it."""
     return ROWS_A_MESSAGE + len(text) // CHARS_A_ROW
 
 
 def payers_of(address: str, holder: str) -> tuple[str, ...]:
+    """Return against whom work is counted: an address, and the holder of a token."""
     return (address, holder) if holder else (address,)

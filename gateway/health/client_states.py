@@ -28,6 +28,7 @@ Slowness = tuple[int, int, int]
 
 
 def state_of(client: Client, now_s: float) -> State:
+    """Return a client's state."""
     sender, delivery = client.sender, client.delivery
     if sender.stuck_s(now_s) >= STUCK_AFTER_S:
         return "stuck"

@@ -35,7 +35,11 @@ from throttle.contract.lateness import is_late
 from tickthrottle_client.server_memory import ServerMemory
 
 LATE_IN_A_ROW = 3
+"""This many windows in a row are a trend."""
+
 STUCK_SHARE = 1 / 20
+"""A share of the clients that may be stuck at any time."""
+
 _PARTITIONS_NAMED = 8
 
 _BADNESS: dict[Level, int] = {"unknown": 0, "ok": 1, "warn": 2, "bad": 3}
@@ -94,7 +98,11 @@ def diagnose(
     timings: Sequence[WindowTiming] = (),
     states: Mapping[State, int] | None = None,
 ) -> Diagnosis:
-    """Judge a moment: ``timings`` of windows, oldest first, and counts of clients."""
+    """Judge all that is known at one moment.
+
+    ``timings`` are of the newest windows that went out, oldest first, ``states`` count
+    the clients.
+    """
     observed = [
         *_of_redis(pipeline),
         *_of_memory(pipeline.memory),
@@ -198,6 +206,7 @@ def _of_log(pipeline: PipelineState, window_ms: int) -> Iterator[Finding]:
 
 
 def _of_partitions(pipeline: PipelineState, window_ms: int) -> Iterator[Finding]:
+    """Find what holds partitions of Kafka up: transactions, stamps of producers."""
     ends = pipeline.log.partitions or {}
     waiting = {
         p: end.waits_since_ms
@@ -336,6 +345,7 @@ def _of_clients(states: Mapping[State, int]) -> Iterator[Finding]:
 def _with_reasons(
     observed: Sequence[Finding], reasons: Sequence[Reason], gateway: GatewayState
 ) -> list[Finding]:
+    """Add the reasons: to the findings of their code, or as findings of their own."""
     by_code = {reason.code: reason for reason in reasons}
     if "ledger_off" in by_code:
         # Of what cannot be read no books are known.
@@ -364,6 +374,7 @@ def _with_reasons(
 
 
 def _roots(findings: Sequence[Finding]) -> list[Finding]:
+    """Return what follows from nothing else."""
     following = {
         code
         for finding in findings
@@ -422,7 +433,11 @@ def _silent(gateway: GatewayState) -> tuple[Level, str]:
 def _well_since(
     gateway: GatewayState, timings: Sequence[WindowTiming]
 ) -> tuple[int, bool]:
-    """Return since when all is known to have been well, and whether that is exact."""
+    """Return since when all has been well as far as is known, and if that is exact.
+
+    What is known is the gateway's start, and its newest windows without a hole or a
+    late one. Where there were more windows than are kept, it may have been well before.
+    """
     started_ms, window_ms = gateway.started_ms, gateway.window_ms
     first_ms = timings[0].window if timings else started_ms
     is_exact = len(timings) < KEPT

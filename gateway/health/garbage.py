@@ -36,7 +36,10 @@ PYTHON_S_OWN = 10_000
 
 
 def wait_s(now_ms: int, window_ms: int, took_s: float) -> float:
-    """Return when to collect, s, at a time of day, if the last one ``took_s``."""
+    """Return after how many seconds a full collection may begin.
+
+    ``now_ms`` is the time of day, ``took_s`` is what the last collection took.
+    """
     rest_s = took_s / MOST_OF_TIME
     moment_ms = now_ms + rest_s * 1_000
     return rest_s + (window_ms * CALM - moment_ms) % window_ms / 1_000

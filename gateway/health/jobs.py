@@ -19,8 +19,14 @@ BEHIND_AFTER_MS = 60_000
 _EVERY_MS = 10_000
 
 USUAL_START_S = 20
+"""How long Spark takes to start and warm up."""
+
 LONGEST_START_MS = 3 * USUAL_START_S * 1_000
+"""A start that lasts longer is a fault."""
+
 AGAIN_WITHIN_MS = 60_000
+"""A job that starts again within this time is at fault."""
+
 LONGEST_GAP_MS = 2_000
 """What counts of a time in which nobody looked: machine asleep, or Redis away."""
 
@@ -29,7 +35,11 @@ _CUT = b"cut:"
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """One job; no ``owner`` while nobody publishes, ``fault``: what is unreadable."""
+    """One job: who holds its lease, where it goes on, what became of its trades.
+
+    ``owner`` is None while nobody publishes. ``fault`` says what of it could not be
+    read.
+    """
 
     job: str
     log_id: str | None
@@ -43,6 +53,7 @@ class JobState:
 
     @property
     def problems(self) -> list[str]:
+        """Say in one sentence each what is wrong with the job's books."""
         if self.fault is not None:
             return [self.fault]
         return [] if self.ledger is None else self.ledger.problems()
@@ -68,25 +79,30 @@ class QueryState:
 
     @property
     def is_stopped(self) -> bool:
+        """Tell whether the query was told to end."""
         return bool(self.figures.get("stopped"))
 
     @property
     def problems(self) -> list[str]:
+        """Say in one sentence each what is wrong with the query's books."""
         if self.fault is not None:
             return [self.fault]
         return [] if self.book is None else self.book.problems()
 
     @property
     def total(self) -> QueryTally:
+        """Return the books of all partitions."""
         total = QueryTally()
         for tally in () if self.book is None else self.book.partitions.values():
             total.add(tally)
         return total
 
     def is_dead(self) -> bool:
+        """Tell whether nobody runs it, though nobody told it to end."""
         return self.owner is None and not self.is_stopped
 
     def is_behind(self, clock_ms: int) -> bool:
+        """Tell whether it runs and should have read more by now."""
         if self.owner is None or self.is_stopped:
             return False
         every_ms = self.figures.get("every_ms", _EVERY_MS)
@@ -117,11 +133,15 @@ class PipelineState:
 
 
 def job_names(meta: Mapping[bytes, bytes]) -> list[str]:
+    """Return the jobs that the hash ``Keys.meta`` knows, in order."""
     return sorted(n.removeprefix(_CUT).decode() for n in meta if n.startswith(_CUT))
 
 
 def decode_cut(job: str, meta: Mapping[bytes, bytes]) -> Cut:
-    """Decode where a job goes on. Raises ValueError for what no throttle writes."""
+    """Decode where a job goes on.
+
+    Raises ValueError for anything the throttle would not have written.
+    """
     try:
         return Cut.from_offset(orjson.loads(meta[_CUT + job.encode()]))
     except (KeyError, TypeError, ValueError) as error:
@@ -136,7 +156,10 @@ def decode_job(
     batches: Sequence[tuple[bytes, Mapping[bytes, bytes]]],
     stages: Mapping[bytes, bytes],
 ) -> JobState:
-    """Decode what Redis holds of one job. Raises ValueError for a cut that is none."""
+    """Decode what Redis holds of one job.
+
+    Raises ValueError for a cut the throttle would not have written.
+    """
     name, fault, books, last = job.encode(), None, None, None
     try:
         books = Ledger.decode(job, ledger)
@@ -169,7 +192,10 @@ def decode_query(
     ledger: Mapping[bytes, bytes],
     state: Mapping[bytes, bytes],
 ) -> QueryState | None:
-    """Decode a product, None if there is none; what cannot be read is a ``fault``."""
+    """Decode what Redis holds of one product, None if it was never made.
+
+    What the analytics job would not have written is a ``fault``.
+    """
     if not progress:
         return None
     fault, book, cut, window_ms = None, None, Cut(0, (), ()), 0
@@ -191,6 +217,7 @@ def decode_query(
 
 
 def imbalances(jobs: Sequence[JobState]) -> list[str]:
+    """Return a sentence for everything that does not balance, none if all is well."""
     return [
         text if job.fault is not None else f"ledger of {job.job}: {text}"
         for job in jobs
@@ -252,7 +279,10 @@ def is_behind(
 
 
 def starting(pipeline: PipelineState, window_ms: int) -> list[tuple[str, int | None]]:
-    """Return jobs that start, not those that stand by, and where each was cut last."""
+    """Return the jobs that publish nothing because they start, and their last cuts.
+
+    A process that stands by while another one publishes is not starting.
+    """
     jobs = {job.job: job for job in pipeline.jobs}
     about_to: list[tuple[str, int | None]] = []
     for name, owner in sorted(pipeline.candidates.items()):
@@ -269,7 +299,10 @@ def starting(pipeline: PipelineState, window_ms: int) -> list[tuple[str, int | N
 
 @dataclass(frozen=True, slots=True)
 class JobStart:
-    """A start by Redis' clock, from ``cut_ms``; ``number`` 2 or more: of a minute."""
+    """A start as it was seen, by Redis' clock; ``cut_ms`` is what it goes on from.
+
+    ``number`` is 2 or more for one that followed another within a minute.
+    """
 
     owner: str
     cut_ms: int | None
@@ -280,6 +313,7 @@ class JobStart:
 
     @property
     def fault(self) -> str | None:
+        """Say in a few words why it is a fault, None while it is none."""
         if self.number > 1:
             return f"it has been started {self.number} times in a row"
         if self.lasted_ms > LONGEST_START_MS:
@@ -310,6 +344,7 @@ class JobStarts:
         }
 
     def lasting(self) -> Mapping[str, JobStart]:
+        """Return the starts of the newest look, by the names of their jobs."""
         return {job: self._starts[job] for job in self._now if job in self._starts}
 
     def _next(
@@ -340,7 +375,10 @@ class JobStarts:
 def left_behind(
     jobs: Sequence[JobState], clock_ms: int, window_ms: int
 ) -> list[JobState]:
-    """Return the jobs that are behind while others go on."""
+    """Return the jobs that are behind while others go on.
+
+    Where all stand still no windows come, and that is another fault.
+    """
     furthest_ms = max((job.cut.end_ms for job in jobs), default=0)
     return [
         job

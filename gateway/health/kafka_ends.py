@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ingest.kafka.ends import KafkaEnds
 
 KAFKA_ANSWER_S = 1.0
+"""Brokers that have not answered in this time are shown as away."""
+
 log = structlog.get_logger()
 
 
@@ -62,4 +64,5 @@ class KafkaEndsReader:
 
 
 def no_broker(topic: KafkaTopic, within_s: float) -> str:
+    """Say that the brokers of a topic have not answered in time."""
     return f"no Kafka broker at {topic.servers} answered within {within_s:g} s"

@@ -8,6 +8,7 @@ from ingest.tradelog.contract import LogInfo, LogKind
 from tickthrottle_client.log_v1 import append_time_ms, position_of
 
 KAFKA_PREFIX = "kafka:"
+"""What the id of a log in Kafka begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +43,25 @@ class LogEnds:
 
     @property
     def last_append_ms(self) -> int | None:
+        """When anything was appended last, as far as that is known."""
         times = (end.append_ms for end in (self.partitions or {}).values())
         return max((ms for ms in times if ms is not None), default=None)
 
     def of(self, partition: int) -> PartitionEnd | None:
+        """Return the end of a partition, None if it is not known."""
         return (self.partitions or {}).get(partition)
 
 
 def log_kind(log_id: str) -> LogKind:
+    """Return what the log with this id is kept in."""
     return "kafka" if log_id.startswith(KAFKA_PREFIX) else "redis"
 
 
 def decode_redis_ends(info: LogInfo, replies: Sequence[Any]) -> LogEnds:
-    """Decode answers to XINFO STREAM; raises others. No stream is an empty one."""
+    """Decode the answers to XINFO STREAM, one per partition.
+
+    Raises what was answered in place of them; a stream that is not there is empty.
+    """
     ends = {}
     for partition, reply in enumerate(replies):
         if isinstance(reply, Exception):

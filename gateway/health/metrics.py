@@ -35,7 +35,11 @@ log = structlog.get_logger()
 PREFIX = "tickthrottle_gateway_"
 
 COUNT_S = 0.5
+"""How often the metrics are brought up to date."""
+
 CENSUS_EVERY = 4
+"""Clients are counted by state once in this many times."""
+
 _LAG_BUCKETS = (
     *(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75),
     *(1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0),
@@ -143,23 +147,28 @@ class GatewayMetrics:
             self.show_each(name, dict.fromkeys(values, 0))
 
     def show(self, **values: float) -> None:
+        """Take in the values of gauges, by their names."""
         for name, value in values.items():
             self._gauges[name].set(value)
 
     def show_each(self, name: str, values: Mapping[Any, float]) -> None:
+        """Take in the values of a gauge by its label."""
         for label, value in values.items():
             self._gauges[name].labels(label).set(value)
 
     def loop_was_late(self, lag_s: float) -> None:
+        """Take in a sample of the event loop's lag."""
         self._lags["loop_lag_seconds"].observe(lag_s)
 
     def count(self, counters: Counters, close_log: CloseLog) -> None:
+        """Take in how far the counters have come."""
         for name, total in self._totals.items():
             total.reach(getattr(counters, name))
         self._closes.reach(close_log.counts)
         self._process.observe()
 
     def windows_went_out(self, timings: WindowTimings) -> None:
+        """Take in the windows that went out since the last time, each once."""
         for timing in timings.after(self._seen):
             if timing.fanout_lag_ms is None:
                 return
@@ -171,16 +180,21 @@ class GatewayMetrics:
                 self._lags["fanout_lag_seconds"].observe(fanout_s)
 
     def judged(self, reasons: Sequence[Reason]) -> None:
+        """Take in why the gateway is not ready; no reason is good."""
         codes = {reason.code for reason in reasons}
         self.show(ready=not codes)
         self.show_each("not_ready", {code: code in codes for code in REASONS})
 
     def markets(self, states: Sequence[MarketState]) -> None:
+        """Take in which markets are open."""
         self.show_each("market_open", {s.market: s.is_open for s in states})
 
 
 class Exporter:
-    """The metrics of a gateway, or with a folder of all in it; ``name`` is its own."""
+    """The metrics of one gateway, or with a shared folder of all processes in it.
+
+    ``name`` is what the folder's files of this process have in their names.
+    """
 
     def __init__(
         self,
@@ -221,6 +235,7 @@ class Exporter:
             forget_process(self._name, self._shared)
 
     async def render(self) -> tuple[bytes, str]:
+        """Return the metrics as Prometheus reads them, and their content type."""
         self._renew()
         # Some milliseconds: not the event loop's.
         return await asyncio.to_thread(render, self._registry, self._shared)

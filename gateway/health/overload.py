@@ -62,7 +62,11 @@ class Overload:
 
 
 class LoadMonitor:
-    """Samples memory and lag for ``Overload``; tells each lag, s, and if it is late."""
+    """Samples the process's memory and its event loop's lag, for ``Overload`` to judge.
+
+    ``on_sample`` is called after each with the loop's lag in seconds, ``on_late`` if
+    that has been too much for too long.
+    """
 
     def __init__(
         self,
@@ -79,9 +83,11 @@ class LoadMonitor:
 
     @property
     def excess(self) -> str | None:
+        """Why new clients are sent away, None while they are not."""
         return self._overload.reason
 
     async def run(self) -> None:
+        """Take samples until cancelled."""
         while True:
             began_s = time.monotonic()
             await asyncio.sleep(SAMPLE_S)

@@ -32,6 +32,8 @@ from tickthrottle_client.log_v1 import decode_info, info_key, stream_key
 from tickthrottle_client.server_memory import ServerMemory
 
 ANSWER_S = 1.0
+"""Redis that has not answered in this time is away."""
+
 
 # The lease, and three hashes of each product.
 _ASKED = 1 + 3 * len(PRODUCTS)
@@ -42,7 +44,10 @@ NO_ANSWER = f"no answer within {ANSWER_S:g} s"
 
 
 class PipelineReader:
-    """Asks for everything of one moment; a ``topic`` is the log outside of Redis."""
+    """Asks for everything at once: what it says is of one moment.
+
+    ``topic`` is the log where that is not in Redis.
+    """
 
     def __init__(self, redis: Redis, keys: Keys, topic: KafkaTopic | None) -> None:
         self._redis = redis
@@ -51,7 +56,10 @@ class PipelineReader:
         self._shared = SharedAnswer(self._look)
 
     async def read(self, at_most_s: float = FRESH_S) -> PipelineState:
-        """Return what Redis says, at most so old, or its problem."""
+        """Return what there is, at most so old, or the problem with it.
+
+        It takes ``ANSWER_S`` at most. Brokers of the log are not asked.
+        """
         try:
             async with asyncio.timeout(ANSWER_S):
                 return await self._shared.get(at_most_s)

@@ -75,6 +75,7 @@ class Reason:
 
 
 def faults_of_gateway(gateway: GatewayState) -> dict[str, Fault]:
+    """Return what the gateway itself sees, by the reason's code."""
     faults = {}
     if gateway.silence is not None:
         faults["feed_stale"] = Fault(gateway.silence, gateway.silence_s)
@@ -91,7 +92,10 @@ def faults_of_gateway(gateway: GatewayState) -> dict[str, Fault]:
 def faults_of_pipeline(
     pipeline: PipelineState, window_ms: int, starts: Mapping[str, JobStart]
 ) -> dict[str, Fault]:
-    """Return what only Redis can tell, by code; ``starts`` are by their jobs."""
+    """Return what only Redis can tell, by the reason's code.
+
+    ``starts`` are those of jobs that last, by the names of the jobs.
+    """
     if pipeline.problem is not None:
         code = "redis_down" if pipeline.is_redis_down else "ledger_off"
         return {code: Fault(pipeline.problem)}
@@ -149,6 +153,7 @@ class Readiness:
         self._since_ms: dict[str, int] = {}
 
     def judge(self, faults: Mapping[str, Fault], now_ms: int) -> tuple[Reason, ...]:
+        """Return the faults as reasons, in the order of ``REASONS``."""
         self._since_ms = {
             code: self._since_ms.get(code, now_ms - round(fault.lasts_s * 1_000))
             for code, fault in faults.items()

@@ -42,9 +42,11 @@ class Caller:
 
     @property
     def interval_ms(self) -> int:
+        """At most one price of an instrument may be told in this time; 0: each."""
         return 0 if self.paced is None else self.paced.interval_ms
 
     def allows(self, isin: str) -> bool:
+        """Say whether an instrument may be had."""
         return self.grant.allows_instrument(isin, self.instruments)
 
     def until_ms(self, to_ms: int | None = None) -> int | None:
@@ -55,15 +57,20 @@ class Caller:
         return shown_ms if to_ms is None else min(to_ms, shown_ms)
 
     def encode_rights(self) -> bytes:
+        """Return what tells answers to it from those to others."""
         keys = self.grant.encode_keys()
         return b"%d %b %b" % (self.interval_ms, self.instruments.digest.encode(), keys)
 
     def charge(self, rows: int) -> None:
+        """Count work against it, in rows."""
         if self.work is not None:
             self.work.charge(self.payers, rows, time.monotonic())
 
     def check_allowed(self, isin: str, name: str | None = None) -> None:
-        """Return if a name's instrument may be had. Raises Problem, by that name."""
+        """Return if an instrument that a name stands for may be had. Raises Problem.
+
+        It is refused by that name: what a code stands for is not everybody's to know.
+        """
         if not self.allows(isin):
             shown = shorten(isin if name is None else name)
             raise Problem(403, "not_allowed", f"{shown}: not in your token")
@@ -132,5 +139,6 @@ def create_permit(
 
 
 def put_off(refusal: WorkRefused) -> Problem:
+    """Return the answer to what may be asked for again later."""
     after_s = str(ceil(refusal.wait_ms / 1_000))
     return Problem(429, "rate_limited", refusal.reason, {"Retry-After": after_s})

@@ -38,7 +38,10 @@ class Builds:
         caller: Caller,
         make: Callable[[], Awaitable[bytes]],
     ) -> bytes:
-        """Return what ``make`` makes in the caller's turn. Raises Problem."""
+        """Return what ``make`` makes once it is the caller's turn.
+
+        Raises Problem if too many wait, or the client goes.
+        """
 
         async def in_turn() -> bytes:
             async with self.turn(caller):
@@ -49,7 +52,10 @@ class Builds:
     async def awaited(
         self, request: Request, work: Coroutine[Any, Any, bytes]
     ) -> bytes:
-        """Return ``work``'s result. Raises Problem: no turn, or the client goes."""
+        """Return what ``work`` returns, unless the client goes, or it gets no turn.
+
+        Raises Problem then.
+        """
         share = current_share()
         working = asyncio.create_task(share.charged(work) if share else work)
         watching = asyncio.create_task(_gone(request))
@@ -74,6 +80,7 @@ class Builds:
             await asyncio.gather(working, watching, return_exceptions=True)
 
     def turn(self, caller: Caller) -> AbstractAsyncContextManager[None]:
+        """Wait for the caller's turn, which lasts for the block. Raises NoTurn."""
         return self._turns.taken(caller.address)
 
     async def build_once(

@@ -13,7 +13,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MIN_BYTES = 1_024
+"""Shorter bodies leave as they are."""
+
 MAX_KEPT_BYTES = 2_097_152
+"""A body that is longer than this is compressed anew for whoever asks."""
+
 KEPT_BYTES = 33_554_432
 """Compressed bodies are kept of so many plain bytes; the pages' files have 1 MB."""
 
@@ -24,7 +28,10 @@ _NONE = re.compile(r"q=0(\.0{0,3})?", re.ASCII)
 
 
 class KeptBodies:
-    """Bodies by name, ``most_bytes`` of them plain; what was asked longest ago goes."""
+    """Bodies by a name, compressed or about to be; what nobody asked for longest goes.
+
+    ``most_bytes`` bounds what they were before they were compressed.
+    """
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -35,6 +42,7 @@ class KeptBodies:
         return len(self._tasks)
 
     def get(self, name: Hashable) -> asyncio.Task[bytes] | None:
+        """Return a body that is kept; it was asked for last from now on."""
         kept = self._tasks.pop(name, None)
         if kept is None:
             return None
@@ -42,6 +50,7 @@ class KeptBodies:
         return kept[0]
 
     def put(self, name: Hashable, task: asyncio.Task[bytes], size: int) -> None:
+        """Keep a body that is not kept yet, of so many bytes."""
         self._tasks[name] = task, size
         self._bytes += size
         while self._bytes > self._most_bytes:
@@ -57,6 +66,7 @@ class Compression:
         self._kept = KeptBodies(KEPT_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and its answer compressed if that serves."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -130,6 +140,7 @@ def _is_compressible(status: int, headers: Headers) -> bool:
 
 
 def _keep_weak(headers: MutableHeaders, asked: Headers) -> None:
+    """Name what a client has already as it was named to it."""
     etag = headers.get("etag")
     if etag is not None and f"W/{etag}" in asked.get("if-none-match", ""):
         headers["ETag"] = f"W/{etag}"

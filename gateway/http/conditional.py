@@ -12,6 +12,8 @@ from gateway.stream.board import Position
 MAX_PREPARED = 16
 
 MAX_PREPARED_BYTES = 33_554_432
+"""This many bytes of bodies are kept at a time."""
+
 TAG_BYTES = 12
 
 _TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
@@ -41,6 +43,7 @@ class ConditionalAnswers:
             self._headers = {"Cache-Control": "no-cache"}
 
     def give(self, request: Request, body: bytes) -> Response:
+        """Answer with a body, or that the client has it already."""
         etag = make_etag(body)
         return self._unchanged(request, etag) or self._new(etag, body)
 
@@ -69,6 +72,7 @@ class Prepared:
         self._bytes = 0
 
     def find(self, position: Position, etag: str) -> bytes | None:
+        """Return the body that was kept, None if there is none."""
         return self._bodies.get(etag) if position == self._position else None
 
     def keep(self, position: Position, etag: str, body: bytes) -> None:

@@ -68,11 +68,17 @@ ETAG = {
 }
 
 TOKENS: dict[str, Any] = {"security": [{"token": []}, {}]}
+"""A token, where the gateway asks for one."""
+
 OPERATORS: dict[str, Any] = {"security": [{"operator": []}, {}]}
+"""The operators' token, where there is one."""
+
 Case = tuple[str, str, str]
+"""A problem's code, what it is, and an example of its detail."""
 
 
 def read_version() -> str:
+    """Return the version of the installed project."""
     return version_of(PRODUCT)
 
 
@@ -84,7 +90,11 @@ def described(
     missing: Case | None = None,
     status: int = 200,
 ) -> dict[str, Any]:
-    """Return what a route says of itself, with errors and a 404 of its own."""
+    """Return what a route says of itself, as arguments of its decorator.
+
+    ``further`` are the errors of its own, ``missing`` describes its 404. What any route
+    of its kind may end in is added when the document is built.
+    """
     responses = {number: problem_response(number) for number in further}
     if missing is not None:
         responses[404] = problem_response(404, missing)
@@ -111,6 +121,7 @@ operators_only = partial(described, extra=OPERATORS)
 
 
 def problem_response(status: int, case: Case | None = None) -> dict[str, Any]:
+    """Describe an error, the usual one of its status unless another is given."""
     code, description, detail = case or PROBLEMS[status]
     example = problems.describe(status, code, detail)
     content = {"schema": {"$ref": PROBLEM}, "example": example}
@@ -168,7 +179,10 @@ def _build(app: FastAPI, *, for_operators: bool) -> dict[str, Any]:
 
 
 def compose_example(schema: dict[str, Any], schemas: Mapping[str, Any]) -> Any:
-    """Put an example together of the fields' ones; a figure without is nought."""
+    """Put an example together of those that the models' fields have.
+
+    Figures that need none are nought. What may be left out is, unless it is a list.
+    """
     match schema:
         case {"$ref": name}:
             return compose_example(schemas[name.rpartition("/")[2]], schemas)

@@ -21,14 +21,19 @@ class OperatorAccess:
         self._digest = None if token is None else sha256(token.encode()).digest()
 
     def check(self, headers: Headers) -> None:
+        """Return if the request is an operator's. Raises TokenRefused if not."""
         if not self.is_operator(headers):
             raise TokenRefused("the operators' token is missing or wrong")
 
     def check_request(self, request: Request) -> None:
+        """Return if the request is an operator's, as a dependency of its route."""
         self.check(request.headers)
 
     def is_operator(self, headers: Headers) -> bool:
-        """Say whether an operator asks; without a token that is everyone."""
+        """Say whether a request to the operators' listener is an operator's.
+
+        Without a token everyone is who can reach it.
+        """
         if self._digest is None:
             return True
         scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -59,6 +64,7 @@ class OperatorGuard:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer it."""
         if scope["type"] == "http":
             reason = self._access.refusal(scope["method"], Headers(scope=scope))
             if reason is not None:
@@ -68,5 +74,6 @@ class OperatorGuard:
 
 
 def host_name(host: str) -> str:
+    """Return the name in a Host header, without the port."""
     name, colon, port = host.rpartition(":")
     return (name if colon and port.isdigit() else host).lower()

@@ -13,10 +13,14 @@ LATEST_MS = 253_370_764_800_000
 """The beginning of the year 9999: calendars end there, and so do moments."""
 
 MAX_SHOWN_CHARS = 60
+"""This much of what was asked for is in the answer that refuses it."""
 
 
 async def check_parameters(request: Request) -> None:
-    """Return if the route, no page, reads every parameter. Raises Problem."""
+    """Return if the route reads every parameter of the address. Raises Problem.
+
+    Pages are left out: what is behind their ``?`` is for their scripts.
+    """
     route = request.scope.get("route")
     if isinstance(route, APIRoute) and route.include_in_schema:
         known = [parameter.alias for parameter in route.dependant.query_params]
@@ -28,6 +32,7 @@ async def check_parameters(request: Request) -> None:
 
 
 def find_fault(known: Collection[str], names: Iterable[str]) -> str | None:
+    """Say which of the ``names`` is none of the ``known``, or is there twice."""
     for name, count in Counter(names).items():
         if name not in known:
             return f"{shorten(name)}: no such parameter{_advice(name, known)}"
@@ -37,6 +42,7 @@ def find_fault(known: Collection[str], names: Iterable[str]) -> str | None:
 
 
 def shorten(text: str) -> str:
+    """Return what of ``text`` is shown to whoever sent it."""
     is_short = len(text) <= MAX_SHOWN_CHARS
     return text if is_short else text[:MAX_SHOWN_CHARS] + "..."
 

@@ -17,6 +17,8 @@ from gateway.admission.tokens import TokenRefused
 MEDIA_TYPE = "application/problem+json"
 
 TYPE = "urn:tickthrottle:problem:"
+"""What a problem's ``type`` begins with; its code follows."""
+
 log = structlog.get_logger()
 
 Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
@@ -37,6 +39,7 @@ class Problem(Exception):
 
 
 def describe(status: int, code: str, detail: str) -> dict[str, str | int]:
+    """Return the fields of a problem."""
     return {
         "title": code.replace("_", " ").capitalize(),
         "status": status,
@@ -49,6 +52,7 @@ def describe(status: int, code: str, detail: str) -> dict[str, str | int]:
 def problem(
     status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
 ) -> Response:
+    """Build the answer to a request that could not be carried out."""
     return Response(
         orjson.dumps(describe(status, code, detail)),
         status,
@@ -58,14 +62,17 @@ def problem(
 
 
 def json_answer(content: Any, status: int = 200) -> Response:
+    """Build an answer of anything that can be told in JSON."""
     return Response(orjson.dumps(content), status, media_type="application/json")
 
 
 def unavailable(detail: str) -> Problem:
+    """Return the problem of Redis, or the archive, that cannot be read for a while."""
     return Problem(503, "unavailable", detail, {"Retry-After": "1"})
 
 
 def handlers() -> dict[int | type[Exception], Handler]:
+    """Return what answers each kind of error, whoever raised it."""
     return {
         Problem: _described,
         RequestValidationError: _bad_request,

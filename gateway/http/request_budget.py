@@ -36,6 +36,7 @@ class RequestBudget:
         self._turns = turns
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or say when to come again."""
         if scope["type"] == "http" and not scope["path"].startswith(FREE):
             address = address_of(scope)
             wait_ms = self._budgets.take(address, time.monotonic())

@@ -24,9 +24,11 @@ def new_router(tag: str, *checks: Callable[..., Any]) -> APIRouter:
 
 
 def name_operation(route: APIRoute) -> str:
+    """Return a route's operation id: the name of its function."""
     return route.name
 
 
 def add_routes(app: FastAPI, *routers: APIRouter) -> None:
+    """Have an application answer what the routers do, the first of them first."""
     for router in routers:
         app.router.routes.extend(router.routes)

@@ -21,13 +21,17 @@ HEADERS = {
 
 
 class SecurityHeaders:
-    """Adds ``HEADERS`` where they are not; any page may read ``open_files``."""
+    """Adds ``HEADERS`` to every HTTP response that does not set them itself.
+
+    Answers at the paths of ``open_files`` may be read by every page.
+    """
 
     def __init__(self, app: ASGIApp, open_files: Collection[str] = ()) -> None:
         self._app = app
         self._open_files = open_files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; headers are added as the response starts."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -15,6 +15,8 @@ from throttle.contract.dead_letter import KEPT_BYTES, DeadLetter, text_of
 from throttle.contract.ledger import Books, Ledger, add_up
 
 MOST_SCANNED = 10_000
+"""Most letters that are looked at for one request."""
+
 PIECE = 1_000
 """Letters that are read at a time, from all streams together: each may have 4 KiB."""
 
@@ -37,6 +39,7 @@ class Stack:
     _oldest_ms: int | None = None
 
     def take(self, entries: Sequence[Entry], asked: int) -> None:
+        """Take in what is below ``below``; fewer than were asked for are the last."""
         for entry_id, fields in entries:
             letter = self._letter(entry_id, fields)
             self._oldest_ms = letter.appended_ms
@@ -48,7 +51,10 @@ class Stack:
             self.below = f"({entries[-1][0].decode()}"
 
     def may_be_wanted(self, limit: int, least_ms: int | None) -> bool:
-        """Say whether letters below may be newer than ``least_ms``, if any."""
+        """Say whether what is not looked at yet may be among the newest ``limit``.
+
+        ``least_ms`` is the oldest of those, None while there are fewer.
+        """
         if self.is_finished or len(self.letters) >= limit:
             return False
         if least_ms is None or self._oldest_ms is None:
@@ -72,6 +78,7 @@ class Stack:
 
 
 def newest(stacks: Sequence[Stack], limit: int) -> list[LetterAnswer]:
+    """Return the newest letters that were found."""
     letters = [letter for stack in stacks for letter in stack.letters]
     letters.sort(key=lambda letter: letter.appended_ms, reverse=True)
     return letters[:limit]
@@ -80,7 +87,10 @@ def newest(stacks: Sequence[Stack], limit: int) -> list[LetterAnswer]:
 async def read_letters(
     redis: Redis, keys: Keys, limit: int, reason: str | None, job: str | None
 ) -> LettersAnswer | None:
-    """Return the newest, None: no such job. Raises RedisError and ValueError."""
+    """Return the newest dead letters, None if there is no such job.
+
+    Raises RedisError, and ValueError for what the throttle would not have written.
+    """
     meta: Any = await redis.hgetall(keys.meta)
     jobs = [name for name in job_names(meta) if job in (None, name)]
     if job is not None and not jobs:

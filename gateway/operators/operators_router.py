@@ -48,6 +48,8 @@ from ingest.process.redact import shown
 from ingest.settings import variable_of
 
 MOST_UNLISTED = 1_000
+"""This many instruments without a name are listed."""
+
 UNKNOWN_CLIENT = "unknown_client", "No such client", "c-7f3a9102: is not connected"
 
 UNKNOWN_INCIDENT = "unknown_incident", "No such incident", "i-1: is not remembered"
@@ -66,6 +68,7 @@ Note = Annotated[
 
 
 def create_router(backend: Backend) -> APIRouter:
+    """Build the operators' routes; each asks for the operators' token, if any."""
     router = new_router("operators", backend.access.check_request)
     _add_pipeline(router, backend)
     _add_incidents(router, backend)
@@ -267,6 +270,7 @@ def _add_facts(router: APIRouter, backend: Backend) -> None:
 
 
 def settings_answer(settings: GatewaySettings) -> SettingsAnswer:
+    """Show every setting by the name of its environment variable."""
     kind = type(settings)
     rows = []
     for name, field in kind.model_fields.items():

@@ -13,15 +13,25 @@ from gateway.operators.operators_schemas import ClientsAnswer, OtherGatewayAnswe
 from gateway.upstream.shared_answer import AskedInThread, SharedAnswer
 
 ANSWER_S = 1.0
+"""A gateway that has not answered in this time is told of as one that has not."""
+
 MOST_BYTES = 65_536
+"""Longest answer of a gateway that is read."""
+
 MOST_CLIENTS = 20
+"""Most clients of a gateway that are shown."""
+
 _LATE = f"it has not answered within {ANSWER_S:g} s"
 
 _ANSWER = TypeAdapter(ClientsAnswer)
 
 
 class OtherGateways:
-    """Shows the clients of other gateways, each asked once in half a second."""
+    """Shows the clients of the gateways at ``addresses``, each ``http://host:port``.
+
+    ``token`` is shown to all of them. What was asked is half a second old at most, and
+    whoever asks meanwhile gets the same: so each is asked once at a time.
+    """
 
     def __init__(self, addresses: Collection[str], token: str | None) -> None:
         self._urls = [urlsplit(address) for address in sorted(addresses)]
@@ -30,7 +40,10 @@ class OtherGateways:
         self._threads: dict[tuple[str, State | None], AskedInThread[bytes | str]] = {}
 
     async def ask(self, only: State | None) -> list[OtherGatewayAnswer]:
-        """Return what each says of its clients, within about ``ANSWER_S``."""
+        """Return what each says of its clients, ``only`` of a state.
+
+        It takes little more than ``ANSWER_S`` at most.
+        """
         shared = self._shared.get(only)
         if shared is None:
             shared = self._shared[only] = SharedAnswer(partial(self._ask_all, only))

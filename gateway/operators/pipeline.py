@@ -32,12 +32,14 @@ _OF_SPARK = ("every_ms", "rows", "bytes", "update_ms", "commit_ms", "dropped")
 
 
 def feed_answer(log: LogEnds, clock_ms: int) -> FeedAnswer:
+    """Say when a trade was appended last."""
     last_ms = log.last_append_ms
     quiet_ms = None if last_ms is None else max(0, clock_ms - last_ms)
     return FeedAnswer(last_ms, quiet_ms)
 
 
 def log_answer(log: LogEnds) -> LogAnswer:
+    """Show where the log ends."""
     partitions = [
         LogPartition(p, _position(end.position), end.append_ms, _added(end, log.kind))
         for p, end in sorted((log.partitions or {}).items())
@@ -53,6 +55,7 @@ def _added(end: PartitionEnd, kind: LogKind) -> int | None:
 def job_answer(
     job: JobState, jobs: Sequence[JobState], log: LogEnds, clock_ms: int
 ) -> JobAnswer:
+    """Show one of the jobs: how far it is, and what became of its trades."""
     ledger, batch = job.ledger, job.last_batch
     counted = [] if ledger is None else ledger.log
     counts = [count for count in counted if count is not None]
@@ -113,6 +116,7 @@ def stream_answer(
 
 
 def archive_answers(pipeline: PipelineState, window_ms: int) -> list[ArchiveAnswer]:
+    """Show the archives, by their names."""
     newest_ms = max((job.cut.end_ms for job in pipeline.jobs), default=0)
     return [
         ArchiveAnswer(
@@ -125,6 +129,7 @@ def archive_answers(pipeline: PipelineState, window_ms: int) -> list[ArchiveAnsw
 
 
 def query_answer(query: QueryState, clock_ms: int) -> QueryAnswer:
+    """Show a query of the analytics job: how far it is, its books, Spark's state."""
     total, figures = query.total, query.figures
     return QueryAnswer(
         product=query.product,

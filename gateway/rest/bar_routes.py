@@ -35,12 +35,15 @@ from gateway.rest.rest_parts import (
 from gateway.upstream.bar_store import PAGE, BarProgress
 
 MOST_BARS = 1_000
+"""So many bars are in an answer at most: 300 KiB."""
+
 Interval: TypeAlias = Literal["1m", "5m", "15m", "1h", "1d"]
 
 Limit = Annotated[int, limited(500, "most of them")]
 
 
 def create_router(rest: RestParts) -> APIRouter:
+    """Build the router of bars, days, movers, bursts and moves."""
     router = new_router("analytics")
     permit, answer, analytics = rest.permit, rest.answer, rest.stores.analytics
     prepared_days = Prepared()

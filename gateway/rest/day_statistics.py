@@ -16,6 +16,8 @@ from throttle.contract.products.movers import change_percent
 from throttle.contract.snapshot import LastValue
 
 LEFT_OUT = ("isin", "closed", "revision")
+"""Fields of a bar that a day of a quote does not have."""
+
 _PRICE = re.compile(rb'"price":([0-9.]+)')
 _PRICES = ("open", "high", "low", "close")
 _OF_SESSION = (*_PRICES, "volume", "value", "trades")
@@ -55,7 +57,10 @@ def encode_day(
 
 
 def _day_so_far(row: LastValue) -> Bar | None:
-    """Return a row's day, whose end is not known; it may have no close."""
+    """Return the day so far as of a row, whose end is not known.
+
+    Without a trade that counts for the last price it has no close.
+    """
     if not row.day:
         return None
     day = DayText.split(row.day)
@@ -82,6 +87,7 @@ class DayBodies:
         entry: InstrumentEntry | None,
         regular: LastValue | None = None,
     ) -> bytes:
+        """Return ``encode_day`` of an instrument's newest day."""
         kept, made_of = self._bodies.get(row.isin), (row, bar, entry, regular)
         if kept is not None and all(map(is_, kept[0], made_of)):
             return kept[1]
@@ -91,6 +97,7 @@ class DayBodies:
 
 
 def encode_prices(day: DayBar) -> bytes:
+    """Return the JSON object of a day in short: whose it is, its span, its prices."""
     bar = day.bar
     prices = {name: number(getattr(bar, name)) for name in _PRICES}
     span = {"isin": bar.isin, "start": bar.start_ms, "end": bar.end_ms}

@@ -18,6 +18,7 @@ from tickthrottle_client.tick_v1 import GROUP, is_group
 
 
 def create_router(rest: RestParts) -> APIRouter:
+    """Build the router of groups."""
     router = new_router("groups")
     permit, answer = rest.permit, rest.answer
 

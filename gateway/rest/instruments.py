@@ -21,6 +21,8 @@ from gateway.rest.selection import Wish, select
 from gateway.upstream.instrument_history import points_object
 
 POINTS_LIMIT = 1_000
+"""Most windows one request may ask for; the window log usually holds fewer."""
+
 Market = Annotated[
     str | None, Query(min_length=1, description="a market of the instrument table")
 ]
@@ -30,6 +32,7 @@ Sector = Annotated[
 
 
 def create_router(rest: RestParts) -> APIRouter:
+    """Build the router of instruments."""
     router = new_router("instruments")
     answer, builds, history = rest.answer, rest.quick, rest.stores.history
 

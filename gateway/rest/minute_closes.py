@@ -9,10 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 STEP_MS = 60_000
 
 MOST_CLOSES = 30
+"""Of an instrument: half an hour."""
 
 
 def newest_minutes(since_ms: int | None, upto_ms: int) -> tuple[int, int]:
-    """Return the ends of the first and last whole minute known; none: first > last."""
+    """Return the ends of the first and last minute that all windows are known of.
+
+    ``since_ms`` and ``upto_ms`` are the ends of the oldest and newest known window. The
+    first is greater than the last where there is no such minute.
+    """
     last = upto_ms // STEP_MS * STEP_MS
     oldest = last - (MOST_CLOSES - 1) * STEP_MS
     if since_ms is None:
@@ -24,7 +29,11 @@ def newest_minutes(since_ms: int | None, upto_ms: int) -> tuple[int, int]:
 def trend_objects(
     isins: Iterator[str], minutes: Sequence[Mapping[str, bytes]]
 ) -> Iterator[bytes]:
-    """Yield trends of ``minutes``, each from its first close to the last minute."""
+    """Yield the trend of each instrument that has one, as clients get it.
+
+    ``minutes`` are the closes by instrument, the oldest minute first. A trend ends with
+    the last minute and begins with the instrument's first close.
+    """
     for isin in isins:
         closes = [minute.get(isin, b"null") for minute in minutes]
         first = next((at for at, close in enumerate(closes) if close != b"null"), None)

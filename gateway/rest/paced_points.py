@@ -16,10 +16,12 @@ class HistoryPoint(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
-    def window(self) -> int: ...
+    def window(self) -> int:
+        """The window's end."""
 
     @property
-    def trades(self) -> int: ...
+    def trades(self) -> int:
+        """How many trades the point stands for."""
 
 
 P = TypeVar("P", bound=HistoryPoint)
@@ -58,6 +60,7 @@ def whole_from(from_ms: int | None, interval_ms: int) -> int | None:
 
 
 def whole_until(to_ms: int | None, interval_ms: int) -> int | None:
+    """Return where the last interval ends that is over at ``to_ms``."""
     if to_ms is None or not interval_ms:
         return to_ms
     return to_ms // interval_ms * interval_ms

@@ -45,7 +45,10 @@ SUBJECTS = (
 
 
 def create_routers(backend: Backend, access: OperatorAccess | None) -> list[APIRouter]:
-    """Build all public routers; ``access`` is given on the operators' port alone."""
+    """Build the routers of instruments, quotes, groups, windows, bars and health.
+
+    ``access`` is given on the operators' listener, None on the public one.
+    """
     hub, for_operators = backend.stream.hub, access is not None
     rest = RestParts(
         create_permit(hub, access),
@@ -67,6 +70,7 @@ def create_routers(backend: Backend, access: OperatorAccess | None) -> list[APIR
 
 
 def pages_of(settings: GatewaySettings, *, for_operators: bool) -> list[str]:
+    """Return the paths of a port's web pages."""
     pages = ["/", "/market"] if for_operators else ["/"]
     if settings.has_firehose and (for_operators or settings.firehose_public):
         pages.append("/firehose")

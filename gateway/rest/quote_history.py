@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from archive.parquet.archive_reader import ArchivedPoint
 
 MOST_POINTS = 20_000
+"""Most windows one request may ask for: more than a day of trading has."""
+
 From = Annotated[
     int | None,
     moment(
@@ -38,6 +40,7 @@ To = Annotated[int | None, moment("to", "the last window ends then or earlier, m
 
 
 def create_router(rest: RestParts) -> APIRouter:
+    """Build the router of histories: the archive, and what is newer than it."""
     router = new_router("quotes")
 
     @router.get(

@@ -29,7 +29,11 @@ from throttle.contract.bar_intervals import DayBar
 from throttle.contract.snapshot import LastValue
 
 DAY = "day"
+"""The field that is the statistics of an instrument's day."""
+
 SERIES = "series"
+"""The field that has the quotes of an instrument's series."""
+
 MORE_FIELDS = (*FIELDS[1:], DAY, SERIES)
 """What a quote may have besides: all that is known of an instrument, its day, and the
 quotes of its series."""
@@ -61,6 +65,7 @@ Fields = Annotated[
 
 
 def create_router(rest: RestParts) -> APIRouter:
+    """Build the router of latest quotes."""
     router = new_router("quotes")
     prepared = Prepared()
     analytics = rest.stores.analytics
@@ -123,11 +128,13 @@ def create_router(rest: RestParts) -> APIRouter:
 
 
 async def _check_in_slices(isins: str | None) -> None:
+    """Check ISINs before they are selected: check digits take time."""
     async for _ in in_slices(map(check_key, split_list(isins or ""))):
         pass
 
 
 def _read_fields(text: str | None) -> tuple[str, ...]:
+    """Return the fields that are asked for, each once and in one order."""
     names = split_list(text or "")
     for name in names:
         if name not in MORE_FIELDS:
@@ -148,6 +155,7 @@ class QuoteBodies:
         self._days = DayBodies()
 
     async def encode(self, caller: Caller, isin: str, names: tuple[str, ...]) -> bytes:
+        """Return an instrument's quote, which it has."""
         add = await self._adder(caller, names, [isin])
         row = caller.board.get(isin)
         return b"null" if row is None else add(row)
@@ -155,6 +163,7 @@ class QuoteBodies:
     async def encode_all(
         self, caller: Caller, isins: Sequence[str], names: tuple[str, ...]
     ) -> bytes:
+        """Return the quotes of those instruments that have one and may be had."""
         allowed = [isin async for isin in in_slices(filter(caller.allows, isins))]
         add = await self._adder(caller, names, allowed)
         board = caller.board
@@ -168,6 +177,7 @@ class QuoteBodies:
     async def _adder(
         self, caller: Caller, names: tuple[str, ...], isins: Sequence[str]
     ) -> _Adder:
+        """Return what adds fields of the instrument table, and the day, to a quote."""
         if not names:
             return lambda row: row.body
         instruments = caller.instruments

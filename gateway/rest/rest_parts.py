@@ -34,10 +34,12 @@ InstrumentKey = Annotated[
 
 
 def moment(name: str, description: str) -> Any:
+    """Describe a parameter that is a time in ms."""
     return Query(alias=name, ge=0, le=LATEST_MS, description=description)
 
 
 def limited(most: int, description: str) -> Any:
+    """Describe a parameter that says how many are wanted at most."""
     return Query(ge=1, le=most, description=description)
 
 
@@ -63,7 +65,10 @@ class RestParts:
 
 @contextmanager
 def reading_archive(caller: Caller) -> Iterator[None]:
-    """Charge a caller for what is read in the block. Raises Problem if it cannot be."""
+    """Charge a caller what is read of the archive in the block.
+
+    Raises Problem if it cannot be read.
+    """
     try:
         with visiting(caller.address, caller.charge):
             yield
@@ -72,6 +77,7 @@ def reading_archive(caller: Caller) -> Iterator[None]:
 
 
 def gaps_object(gaps: Sequence[ArchiveGap]) -> bytes:
+    """Encode for clients what an answer of the archive lacks, and why."""
     chosen = sorted(gaps, key=lambda gap: not gap.is_damage)[:MOST_GAPS]
     return orjson.dumps(
         [
@@ -88,4 +94,5 @@ def gaps_object(gaps: Sequence[ArchiveGap]) -> bytes:
 
 
 def data_object(bodies: Sequence[bytes]) -> bytes:
+    """Encode a list of finished JSON objects for clients."""
     return b'{"count":%d,"data":[%b]}' % (len(bodies), b",".join(bodies))

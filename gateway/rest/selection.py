@@ -13,6 +13,7 @@ from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import ALL
 
 MOST_NAMED = 1_000
+"""This many instruments one parameter may name."""
 
 
 NO_CODES = "codes are not known here; ask by ISIN"
@@ -37,7 +38,10 @@ class Wish:
 
 
 def select(wish: Wish, instruments: Instruments) -> frozenset[str] | None:
-    """Return the ISINs that fit all, None for every one. Raises Problem for no ISIN."""
+    """Return the ISINs that fit all that is said; None for every instrument there is.
+
+    Raises Problem for what is no ISIN, or that no instrument is called.
+    """
     sets: list[frozenset[str]] = []
     if wish.isins is not None:
         names = _split("isins", wish.isins)
@@ -67,7 +71,11 @@ def _split(field: str, text: str) -> tuple[str, ...]:
 
 
 def resolve(key: str, instruments: Instruments) -> str:
-    """Return the ISIN of an ISIN or a code. Raises Problem: 400, or 404 for a code."""
+    """Return the ISIN of an instrument that is named by its ISIN or its code.
+
+    Raises Problem: 400 for a bad ISIN, 404 for a code that no instrument has, and for
+    an instrument that is not served here.
+    """
     refusal = refusal_of(key, instruments)
     if refusal is not None:
         raise Problem(404, "not_served", f"{shorten(key)}: {refusal}")
@@ -82,6 +90,7 @@ def resolve(key: str, instruments: Instruments) -> str:
 
 
 def check_isin(text: str) -> str:
+    """Return ``text`` if it is an ISIN. Raises Problem."""
     rejection = check_key(text)
     if text == ALL:
         rule = "leave isins out to get every instrument"

@@ -17,6 +17,7 @@ from gateway.stream.statuses.status_delivery import encode_board
 
 
 def create_router(rest: RestParts) -> APIRouter:
+    """Build the router of trading statuses."""
     router = new_router("statuses")
     board = rest.statuses
 

@@ -26,6 +26,7 @@ MAX_BYTES = 8_388_608
 
 
 def create_router(rest: RestParts) -> APIRouter:
+    """Build the router of trends."""
     router = new_router("quotes")
     history, prepared = rest.stores.history, Prepared()
 

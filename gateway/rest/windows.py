@@ -49,6 +49,7 @@ EndMs = Annotated[
 
 
 def create_router(rest: RestParts) -> APIRouter:
+    """Build the router of windows."""
     router = new_router("windows")
     permit, stores = rest.permit, rest.stores
     # The newest one shall not be forgotten for readers of many.
@@ -133,7 +134,11 @@ class PreparedWindows:
         *,
         with_rows: bool,
     ) -> Response:
-        """Answer with all windows asked for. Raises Problem, as readers do."""
+        """Answer with what is asked for, as of now. ``gaps`` says what it lacks.
+
+        Raises what ``read`` and ``gaps`` raise, and Problem for a caller who may not
+        have every instrument at every moment.
+        """
         caller.check_everything_allowed()
         position = self._board.position
         place = f"{position.epoch}:{position.offset}"

@@ -98,7 +98,11 @@ class Skip(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """What an operator should know, once; ``is_drift``: of records of another form."""
+    """What a feed's operator should know of what comes; warned of once in a feed.
+
+    ``is_drift``: records have a form that this adapter does not know. Such frames are
+    counted, though their records are read.
+    """
 
     words: str
     is_drift: bool = False
@@ -172,7 +176,11 @@ Piece = (
 
 
 class AdapterFault(RuntimeError):
-    """Why a feed cannot start or go on; whether that ``can_pass``, or is a limit."""
+    """Why a feed from an exchange cannot start, or go on; one sentence.
+
+    ``can_pass`` says whether trying again later may help; ``is_rate_limit`` that the
+    exchange wants fewer requests.
+    """
 
     def __init__(
         self, words: str, *, can_pass: bool = False, is_rate_limit: bool = False
@@ -270,7 +278,11 @@ class Adapter:
 
     @classmethod
     def canonical(cls, symbol: str) -> str:
-        """Return a typed symbol as the exchange writes it. Raises BadChoice."""
+        """Return a symbol as the exchange writes it in its frames.
+
+        ``symbol`` is as a user typed it, in any case and with any separator. Raises
+        BadChoice for what cannot be a symbol of this exchange.
+        """
         return symbol
 
     @classmethod

@@ -66,6 +66,7 @@ class AdapterMetrics:
     def show(
         self, intake: Intake, open_now: int, reconnects: int, takes_nothing: bool
     ) -> None:
+        """Take in how the feed is doing."""
         counts, numbers = intake.counts, intake.numbers
         totals = {
             "frames": counts.frames,

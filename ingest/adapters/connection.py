@@ -43,6 +43,8 @@ from ingest.trade import InvalidTrade
 from tickthrottle_client.loopback import is_loopback
 
 BATCH = 2_000
+"""So many entries wait for the log before frames do."""
+
 DELIVER_EVERY_S = 0.005
 _SHOW_EVERY_S = 0.2
 _SAY_EVERY_S = 1.0
@@ -102,7 +104,12 @@ class _Line:
 
 
 class ExchangeFeed:
-    """Hands over what comes, reconnects later each time; AdapterFault ends it."""
+    """Hands over what comes from an exchange until the feed ends.
+
+    Every connection has a task of its own; so has what hands over entries. Connections
+    that end are opened again, later each time. ``AdapterFault`` ends the feed: for a
+    key that is refused, or if the exchange cannot be reached at the start.
+    """
 
     def __init__(
         self,
@@ -193,6 +200,7 @@ class ExchangeFeed:
                 await asyncio.sleep(wait_s)
 
     async def _connect(self, number: int, symbols: Sequence[str]) -> None:
+        """Open a connection and follow it to its end. Raises _Lost, AdapterFault."""
         await _take_turn(self._connects)
         kind = self._plan.kind
         adapter = _asked(kind, lambda: kind(symbols, self._plan.secrets))
@@ -385,6 +393,7 @@ async def _in_thread(work: Callable[[], None]) -> None:
 
 
 async def _take_turn(allowance: Allowance) -> None:
+    """Wait until something may be done once more, and count it as done."""
     wait_s = allowance.take_turn(time.monotonic())
     if wait_s:
         await asyncio.sleep(wait_s)

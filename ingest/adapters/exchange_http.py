@@ -54,6 +54,7 @@ def fetch(address: str, fields: Mapping[str, str] | None = None) -> bytes:
 
 
 def unreachable(host: str, error: object) -> AdapterFault:
+    """Return the fault of a host that cannot be reached."""
     why = (error.strerror if isinstance(error, OSError) else None) or str(error)
     words = _words(why) or type(error).__name__
     return AdapterFault(f"{host} cannot be reached: {words}", can_pass=True)

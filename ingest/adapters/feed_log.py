@@ -30,7 +30,11 @@ class Uptake:
         self._came_s = 0.0
 
     def takes_nothing(self, taken: int, left: int, now_s: float) -> bool:
-        """Tell whether trades came and none was taken; counts of all."""
+        """Tell whether trades have come for a while and none was taken.
+
+        ``taken`` and ``left`` are counts since the start. What came again was taken
+        before, so it counts as taken. ``now_s`` is of any clock that never goes back.
+        """
         if taken != self._taken:
             self._since_s = None
         elif left != self._left:
@@ -146,6 +150,7 @@ class FeedLog:
             )
 
     def _say_clock(self) -> None:
+        """Warn once of a clock that is far off."""
         seconds = self._intake.clock.seconds
         if self._has_told_clock or seconds is None or abs(seconds) <= self._bound_s:
             return

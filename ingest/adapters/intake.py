@@ -61,7 +61,11 @@ MOST_LATE_US = 60_000_000
 """A trade is this much older at most than one of its instrument that came before."""
 
 SHOWN_SYMBOLS = 5
+"""How many symbols that nobody asked for are kept by name."""
+
 MAX_TEXT_CHARS = 200
+"""Longest text an exchange may put into a further field of a trade."""
+
 Entry = tuple[str, bytes]
 
 
@@ -84,7 +88,11 @@ class FrameCounts:
 
 
 class ClockDifference:
-    """The exchange's clock minus ours, the greatest of a while: the nearest to true."""
+    """The exchange's clock minus ours, from when frames were sent and came.
+
+    A frame comes after it was sent, so the greatest difference of a while is the
+    nearest to the truth, and still a little too small.
+    """
 
     RENEWED_EVERY_US = 10_000_000
 
@@ -94,6 +102,7 @@ class ClockDifference:
         self._before_us: int | None = None
 
     def note(self, sent_us: int, received_us: int) -> None:
+        """Take in one frame."""
         difference_us = sent_us - received_us
         if received_us - self._since_us >= self.RENEWED_EVERY_US:
             self._before_us, self._greatest_us = self._greatest_us, None
@@ -109,7 +118,11 @@ class ClockDifference:
 
 
 class Intake:
-    """What frames become by ``keys`` of symbols; what breaks a rule goes alone."""
+    """What frames become. ``keys`` are the ISINs of all symbols that were asked for.
+
+    Trades are checked by the rules of the trade; one that breaks a rule, and a frame
+    that cannot be read, is counted in ``refusals`` and loses nothing else.
+    """
 
     def __init__(
         self,
@@ -139,7 +152,11 @@ class Intake:
     def read(
         self, adapter: Adapter, frame: Frame, now_us: int
     ) -> tuple[list[Entry], list[Piece]]:
-        """Return a frame's entries, and what it asks for. Raises nothing."""
+        """Return the entries of a frame, and what else it asks for. Raises nothing.
+
+        ``now_us`` is when it came. A record that cannot be read costs itself only,
+        unless ``decode`` is a generator that raised: nobody can go on with that.
+        """
         self.counts.frames += 1
         entries: list[Entry] = []
         others: list[Piece] = []
@@ -154,6 +171,7 @@ class Intake:
         return entries, others
 
     def _pieces(self, adapter: Adapter, frame: Frame) -> Iterator[Any]:
+        """Yield what an adapter yields; what it raises is refused, and it goes on."""
         pieces: Iterator[Any] | None = None
         for _ in range(MOST_FAULTS_A_FRAME):
             try:
@@ -180,6 +198,7 @@ class Intake:
         self._refusals.add(self.counts.frames, error, of="frame")
 
     def account(self) -> dict[str, Any]:
+        """Return what became of all that came, by name, to be logged."""
         counts, numbers = self.counts, self.numbers
         account: dict[str, Any] = {
             "frames": counts.frames,
@@ -283,6 +302,7 @@ class Intake:
         entries.append((trade.isin, trade.to_wire()))
 
     def _key_of(self, symbol: str) -> str | None:
+        """Return the ISIN of a symbol; one that nobody asked for is counted."""
         isin = self._keys.get(symbol)
         if isin is None:
             self.counts.left += 1

@@ -82,6 +82,7 @@ def choose_instruments(
 
 
 def _in_form(kind: type[Adapter], symbols: Iterable[str]) -> tuple[str, ...]:
+    """Return symbols as the exchange writes them, each once. Raises BadChoice."""
     return tuple(dict.fromkeys(_canonical(kind, symbol) for symbol in symbols))
 
 
@@ -146,6 +147,7 @@ def parse_known(text: str) -> dict[str, str]:
 
 
 def encode_listing(kind: type[Adapter], instruments: FeedInstruments) -> str:
+    """Return the instrument list of a feed as CSV with a header."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

@@ -50,10 +50,15 @@ class Received(NamedTuple):
 
 
 RAW_TAPE_BYTES = 1_000_000_000
+"""Most bytes of a raw tape; then its recording ends."""
 
 
 class RawRecorder:
-    """Writes frames until there are ``most_bytes``. Raises RawTapeError at first."""
+    """Writes frames to a file until it has ``most_bytes``; then it says so, and ends.
+
+    A disk that is full ends the recording, not the feed. Raises RawTapeError if the
+    file cannot be made.
+    """
 
     def __init__(self, path: Path, adapter: str, most_bytes: int) -> None:
         try:

@@ -16,7 +16,11 @@ GOOD_AFTER_S = 30.0
 
 
 class Backoff:
-    """How long to wait after each end, longer each time, at random by a half."""
+    """How long to wait after each connection that ended, longer each time.
+
+    A wait is between half of its length and all of it: many feeds whose exchange was
+    away for a moment do not come back in the same one.
+    """
 
     def __init__(self, random: Random) -> None:
         self._random = random

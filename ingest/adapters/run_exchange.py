@@ -45,6 +45,7 @@ _MAX_LIST_BYTES = 64 * 2**20
 
 
 def at_addresses(kind: type[Adapter], options: ExchangeOptions) -> type[Adapter]:
+    """Return the adapter with the addresses that were asked for."""
     asked = {"url": options.url, "rest_url": options.rest_url}
     changed = {name: value for name, value in asked.items() if value is not None}
     return type(kind.__name__, (kind,), changed) if changed else kind

@@ -7,8 +7,14 @@ from typing import NamedTuple
 from ingest.adapters.adapter import Numbering
 
 Version = tuple[int, int]
+"""Time and number of a trade in the log: ``Trade.version``."""
+
 REMEMBERED = 131_072
+"""Trades remembered of all symbols together; they share them equally."""
+
 LEAST_REMEMBERED = 16
+"""Trades remembered of a symbol at least, however many symbols there are."""
+
 OPEN_GAPS = 32
 """Gaps of a symbol that a late trade may still fill."""
 
@@ -32,7 +38,11 @@ class NumberStep(NamedTuple):
 
 @dataclass(slots=True)
 class _Line:
-    """A series' numbers, ``gaps``, one far off ``aside``, and its newest time."""
+    """The numbers of one series: from ``lowest`` to ``highest``, but for the gaps.
+
+    ``aside`` is a number far off both: the last that came of them. ``newest_us`` is the
+    time of the newest trade.
+    """
 
     lowest: int
     highest: int
@@ -294,4 +304,5 @@ class TradeNumbers:
 
 
 def _unique(number: int, series: str) -> object:
+    """Return what a trade is known by where no number comes twice in a series."""
     return (series, number) if series else number

@@ -13,6 +13,7 @@ _NAME = re.compile("[a-z0-9_]+", re.ASCII)
 _MOST_BYTES = 2**20
 
 TABLES = tuple(sorted(path.stem for path in _FOLDER.glob("*.csv")))
+"""The names of our own tables."""
 
 
 @lru_cache(maxsize=16)

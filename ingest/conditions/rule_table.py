@@ -18,6 +18,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from ingest.records.leave_out import codes_in
 
 OTHER = "*"
+"""The code of all that are not listed."""
+
 TAPES = {"A": "CTA", "B": "CTA", "1": "CTA", "2": "CTA", "C": "UTP", "3": "UTP"}
 """The plans of US tapes, as letters and as the numbers that some vendors write."""
 
@@ -48,6 +50,7 @@ class ConditionRule(NamedTuple):
     unknown: tuple[str, ...] = ()
 
     def both(self, other: "ConditionRule") -> "ConditionRule":
+        """Return the least that the two allow."""
         return ConditionRule(
             min(self.last, other.last),
             self.range and other.range,
@@ -99,6 +102,7 @@ class RuleTable:
 
     @property
     def tape_rule(self) -> str:
+        """What a tape must be, in words."""
         tapes = (tape for tape, plan in TAPES.items() if plan in self.plans)
         names = ", ".join(sorted({*self.plans, *tapes}))
         return f"must be a tape of the table {self.name}: one of {names}"
@@ -129,7 +133,10 @@ class RuleTable:
         return _unknown(code)
 
     def _split(self, text: str) -> Iterable[str]:
-        """Return codes without separators, as TAQ's ``@FTI``; a number is one."""
+        """Return the codes of a text without separators, as in TAQ's ``@FTI``.
+
+        A number is one code, and a whole one may be written as ``12.0``.
+        """
         whole = text.removesuffix(".0")
         return [whole] if whole.isdigit() or not self._is_by_letter else text
 

@@ -19,6 +19,8 @@ MOST_INSTRUMENTS = 65_536
 """How many instruments are remembered; the one that came first is forgotten first."""
 
 MOST_NAMES = 32
+"""How many unknown conditions are told apart; the others are counted as ``other``."""
+
 _NAME_CHARS = 40
 _BUCKET_S = 900
 

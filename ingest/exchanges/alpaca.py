@@ -57,7 +57,11 @@ _LIMIT_CODES = {406, 407}
 
 
 class Alpaca(Adapter):
-    """Trades of ``/v2/iex``, one connection a key; silence says nothing."""
+    """Trades of ``wss://stream.data.alpaca.markets/v2/iex``; ``--url`` for another one.
+
+    It takes one connection a key. Outside of trading hours nothing comes for long, so
+    silence says nothing; the library's ping frames find a dead connection.
+    """
 
     name = "alpaca"
     venue = "ALPACA"
@@ -77,9 +81,11 @@ class Alpaca(Adapter):
         self._has_asked_more = False
 
     def subscribe(self) -> Iterable[str]:
+        """Return nothing: the exchange speaks first."""
         return ()
 
     def decode(self, frame: Frame) -> Iterator[Piece]:
+        """Read a list of messages; answer those of the login."""
         messages = read_json(frame)
         if not isinstance(messages, list):
             raise InvalidTrade("not_object", "frame", frame, "is not a list")
@@ -167,6 +173,7 @@ def _trade(message: Mapping[str, Any]) -> ExchangeTrade:
 
 
 def _status(message: Mapping[str, Any]) -> Iterator[Piece]:
+    """Yield a halt, a pause or their end; the codes depend on the tape."""
     code, tape = field(message, "sc", str), message.get("z")
     reason = str(message.get("rc") or "")
     status = (_UTP if tape == "C" else _CTA).get(code)
@@ -182,6 +189,7 @@ def _status(message: Mapping[str, Any]) -> Iterator[Piece]:
 
 
 def _bands(message: Mapping[str, Any]) -> Iterator[Piece]:
+    """Yield the band that a price may be in (limit up, limit down)."""
     bands = {
         "lower": str(field(message, "d", (str, int))),
         "upper": str(field(message, "u", (str, int))),
@@ -220,7 +228,10 @@ def _correction(message: Mapping[str, Any]) -> ExchangeCorrection:
 
 @lru_cache(maxsize=64)
 def _series(exchange: str, hour: int) -> str:
-    """Return what ids are unique in: an exchange's day of New York."""
+    """Return what ids are unique in: an exchange's day. One text for all of them.
+
+    A day of New York has all of a session, and what is taken back of it.
+    """
     day = datetime.fromtimestamp(hour * 3600, _NEW_YORK).date()
     return f"{exchange}/{day}"
 

@@ -35,7 +35,11 @@ _SEPARATORS = re.compile("[-/_ ]")
 
 
 class Binance(Adapter):
-    """Trades of streams ``<symbol>@trade``, numbered by one; closed after 24 hours."""
+    """Trades of ``wss://stream.binance.com:9443``, streams ``<symbol>@trade``.
+
+    The exchange numbers the trades of a symbol by one, so what an outage cost is known
+    exactly. It closes every connection after 24 hours.
+    """
 
     name = "binance"
     venue = "BINANCE"
@@ -55,6 +59,7 @@ class Binance(Adapter):
         return f"{self.url}/stream?streams={names}"
 
     def subscribe(self) -> Iterable[str]:
+        """Ask for the streams that are not in the address."""
         rest = self._streams()[_STREAMS_IN_THE_ADDRESS:]
         for first in range(0, len(rest), _STREAMS_A_MESSAGE):
             params = rest[first : first + _STREAMS_A_MESSAGE]
@@ -65,6 +70,7 @@ class Binance(Adapter):
         return [f"{symbol.lower()}@trade" for symbol in self.symbols]
 
     def decode(self, frame: Frame) -> Iterator[Piece]:
+        """Read one event, in a combined stream's envelope or without it."""
         fields = read_json(frame)
         if not isinstance(fields, dict):
             raise InvalidTrade("not_object", "frame", frame, "is not an object")
@@ -72,6 +78,7 @@ class Binance(Adapter):
 
     @classmethod
     def canonical(cls, symbol: str) -> str:
+        """Return a symbol in capitals, without what parts its assets."""
         joined = _SEPARATORS.sub("", symbol).upper()
         if not joined.isalnum():
             raise BadChoice(
@@ -82,6 +89,7 @@ class Binance(Adapter):
 
     @classmethod
     def listed(cls, fetch: Fetch) -> list[ExchangeInstrument]:
+        """Return every symbol that trades: base and quote asset, tick size."""
         address = f"{cls.rest_url}/api/v3/exchangeInfo?permissions=SPOT"
         answer = read_json(fetch(address, None))
         rows = answer.get("symbols") if isinstance(answer, dict) else None

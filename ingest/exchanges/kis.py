@@ -62,8 +62,12 @@ from tickthrottle_client.trade_v1 import isin_check_digit, microseconds_of
 Record = Sequence[str]
 
 FIELDS = 46
+"""Fewest fields of a record."""
+
 KNOWN_LENGTHS = (FIELDS, FIELDS + 1)
 MOST_RECORDS = 999
+"""Most records of a frame: their number is announced in three digits."""
+
 TRADES = "H0STCNT0"
 NXT = "NXT"
 _OF_NXT = "H0NXCNT0"
@@ -75,6 +79,8 @@ _OPERATIONS = {TRADES: "H0STMKO0", _OF_NXT: "H0NXMKO0"}
 """Channels of market operations, by that of the trades of the same venue."""
 
 _OPERATION_FIELDS = 10
+"""Fewest fields of a market operation."""
+
 _OPERATION_HALTED, _HALT_REASON, _IN_VI, _IN_LATE_VI = 1, 2, 8, 9
 _CODE, _HOUR, _PRICE, _SIGN, _CHANGE, _SIZE = 0, 1, 2, 3, 4, 12
 _VOLUME, _VALUE, _SIDE, _DATE, _SESSION, _HALTED, _EXPECTED = 13, 14, 21, 33, 34, 35, 43
@@ -125,6 +131,7 @@ class Kis(Adapter):
         }
 
     def prepare(self, fetch: Fetch) -> None:
+        """Get the approval key of this connection with the application's keys."""
         answer = fetch(
             f"{self.rest_url}/oauth2/Approval",
             {
@@ -162,10 +169,12 @@ class Kis(Adapter):
             yield dumps({"header": header, "body": {"input": one}})
 
     def _symbols_of(self, channel: str) -> list[str]:
+        """Return the symbols whose trades come on a channel."""
         behind = _BEHIND[channel]
         return [s for s in self.symbols if s.removeprefix(code_of(s)) == behind]
 
     def decode(self, frame: Frame) -> Iterator[Piece]:
+        """Read trades, an answer to a subscription, or a PINGPONG."""
         try:
             text = frame if isinstance(frame, str) else frame.decode()
         except UnicodeDecodeError as error:
@@ -291,7 +300,11 @@ class Kis(Adapter):
 
     @classmethod
     def canonical(cls, symbol: str) -> str:
-        """Return a code, ``005930``, with ``@NXT`` for NXT; ``A005930`` is one."""
+        """Return a code of six characters, ``005930``, of NXT ``005930@NXT``.
+
+        ``A005930``, as exchanges' files have it, ``005930.KS`` and ``005930@KRX`` mean
+        the first.
+        """
         code = _CODE_FORM.fullmatch(symbol.upper())
         if code is None:
             raise BadChoice(
@@ -302,7 +315,10 @@ class Kis(Adapter):
 
     @classmethod
     def isin_of(cls, symbol: str) -> str | None:
-        """Return a common share's ISIN, of six digits; all others need a list."""
+        """Return the ISIN of a common share whose code has six digits.
+
+        Preferred shares, foreign issuers, funds and codes with a letter need a list.
+        """
         code = code_of(symbol)
         if not (_is_digits(code, 6) and code.endswith("0")):
             return None

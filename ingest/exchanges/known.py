@@ -24,7 +24,10 @@ _RULES = (
 
 
 def find_adapter(name: str) -> type[Adapter]:
-    """Return an adapter by name, or a user's ``module:Class``. Raises BadChoice."""
+    """Return an adapter by its name, or a user's as ``package.module:Class``.
+
+    Raises BadChoice.
+    """
     kind = BUILT_IN.get(name)
     if kind is not None:
         return kind

@@ -54,7 +54,11 @@ _CURRENCIES = {*_MONEY, "BTC", "USDT"}
 
 
 class Upbit(Adapter):
-    """Trades of ``/websocket/v1``; a subscription begins with each symbol's last."""
+    """Trades of ``wss://api.upbit.com/websocket/v1``.
+
+    A subscription begins with the last trade of each symbol, so the board is full at
+    once; after a reconnect that trade comes again and is dropped by its number.
+    """
 
     name = "upbit"
     venue = "UPBIT"
@@ -80,12 +84,16 @@ class Upbit(Adapter):
         )
 
     def decode(self, frame: Frame) -> Iterator[Piece]:
+        """Read any of the formats DEFAULT, SIMPLE, JSON_LIST and SIMPLE_LIST."""
         decoded = read_json(frame)
         return read_records(decoded if isinstance(decoded, list) else [decoded], _read)
 
     @classmethod
     def canonical(cls, symbol: str) -> str:
-        """Return a code with its currency first, ``KRW-BTC``, of ``BTC/KRW`` too."""
+        """Return a market's code: the currency first, as in ``KRW-BTC``.
+
+        ``BTC/KRW``, as other exchanges and libraries write it, is turned round.
+        """
         parts = _SYMBOL_FORM.fullmatch(symbol.upper())
         first, separator, second = parts.groups() if parts else ("", None, None)
         if not second and first.startswith(_WON):
@@ -106,6 +114,7 @@ class Upbit(Adapter):
 
     @classmethod
     def listed(cls, fetch: Fetch) -> list[ExchangeInstrument]:
+        """Return every market: its Korean and English name, its currency as sector."""
         rows = read_json(fetch(f"{cls.rest_url}/v1/market/all?is_details=false", None))
         if not isinstance(rows, list):
             raise InvalidTrade("not_object", "markets", rows, "is not a list")

@@ -79,6 +79,7 @@ class FeedMetrics:
         self._seen = 0
 
     def capped_at(self, entries: int) -> None:
+        """Take in how many entries the log may hold."""
         self._cap.set(entries)
 
     def show(
@@ -88,6 +89,7 @@ class FeedMetrics:
         writer: LogWriter,
         now_s: float,
     ) -> None:
+        """Take in how the feed is doing. ``now_s`` is the time of day."""
         if progress.acknowledged > self._seen:
             self._seen = progress.acknowledged
             self._last_append.set(now_s)
@@ -101,5 +103,6 @@ class FeedMetrics:
         self._process.observe()
 
     def count_conditions(self, refusals: Refusals) -> None:
+        """Take in how many rows met a condition, or had one that is unknown."""
         self._left_out.reach(refusals.left_out.copy())
         self._unknown.reach(refusals.unknown_conditions.copy())

@@ -34,7 +34,10 @@ class Outlet:
 
 @contextmanager
 def open_outlet(settings: IngestSettings) -> Iterator[Outlet]:
-    """Open the log. Raises LogAway and LogUnusable, or redis.RedisError."""
+    """Open the log; a log of Redis is created on first use, a topic is not.
+
+    Raises LogAway and LogUnusable, or redis.RedisError.
+    """
     topic = settings.topic()
     with _open_redis(settings) if topic is None else _open_kafka(topic) as outlet:
         yield outlet

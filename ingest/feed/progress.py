@@ -19,7 +19,10 @@ log = structlog.get_logger()
 
 @contextmanager
 def open_display(title: str, total: float | None) -> Iterator[Display]:
-    """Yield what shows progress: a bar on a terminal, log lines elsewhere."""
+    """Yield what shows progress: a bar if stderr is a terminal, else log lines.
+
+    ``total`` is the expected number of trades, None when nobody knows.
+    """
     if not sys.stderr.isatty():
         yield LogDisplay(title)
         return
@@ -35,6 +38,7 @@ def open_display(title: str, total: float | None) -> Iterator[Display]:
 
 
 def log_report(title: str, report: FeedReport) -> None:
+    """Log what became of a feed."""
     log.info(
         f"{title}: stopped" if report.stopped else f"{title}: finished",
         acknowledged=report.acknowledged,

@@ -121,7 +121,11 @@ def run_pipe(
     report_to: Path | None = None,
     record_to: Path | None = None,
 ) -> FeedReport:
-    """Append a pipe's trades, as other feeds. Raises PipeError, BadInstruments too."""
+    """Append what comes out of a pipe until it ends or the feed is stopped.
+
+    ``stop``, ``report_to`` and ``record_to`` are as those of the other feeds. Raises
+    PipeError for what cannot be read, BadInstruments, and FeedError as they do.
+    """
     instruments = read_symbols(options.instruments_file, options.venue)
     refusals = _tally_for(options)
     reader = LineReader(
@@ -280,6 +284,7 @@ def _run(
 
 @contextmanager
 def _receipt(path: Path | None, outlet: Outlet) -> Iterator[Callable[[], None]]:
+    """Yield what keeps the receipt new; the last one is written on leaving."""
     if path is None:
         yield lambda: None
         return

@@ -19,13 +19,21 @@ from tickthrottle_client.log_v1 import decode_info, info_key
 from tickthrottle_client.redis_primary import connect
 
 LOOK_S = 0.5
+"""How soon the end of a feed is seen."""
+
 AGAIN_S = 1.0
+"""How soon a status is tried again that Redis did not take."""
+
 log = structlog.get_logger()
 
 
 @contextmanager
 def telling_statuses(settings: IngestSettings, news: StatusNews) -> Iterator[None]:
-    """Add what is noted in the block, in order; what Redis lacks is sent again."""
+    """Add what is noted within the block, in a thread of its own, in order.
+
+    While Redis is away statuses wait and are sent again: none is doubled by that. At
+    the end of the block each is tried once more.
+    """
     with telling(_StatusTeller(settings, news).run, "statuses"):
         yield
 

@@ -8,7 +8,11 @@ from typing import NamedTuple, Protocol
 from ingest.sources.event import Event
 
 CHUNK = 5_000
+"""Most entries of one append."""
+
 TICK_S = 0.01
+"""What falls due within a tick is appended together."""
+
 WAITING_BYTES = 8 * 2**20
 """Most bytes of entries that have arrived and wait to be appended."""
 
@@ -41,7 +45,8 @@ class Supply(Protocol):
         """Whether ``stop`` was what ended it."""
 
     @property
-    def unsent(self) -> int: ...
+    def unsent(self) -> int:
+        """Entries that have come and were not taken yet."""
 
     def take(self, now_us: float) -> Taken | None:
         """Return what is due now, None for nothing. ``now_us`` is since the start."""
@@ -107,7 +112,11 @@ class Ended(RuntimeError):
 
 
 class Arrivals:
-    """Entries of another thread, in order; it waits while ``WAITING_BYTES`` do."""
+    """Entries that another thread hands over as they come, in order.
+
+    Bounded: while ``WAITING_BYTES`` wait, who hands over more waits, too: a pipe is not
+    read while the log cannot follow.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """``clock`` counts seconds from anywhere and never goes back."""
@@ -119,14 +128,21 @@ class Arrivals:
         self._changed = Condition()
 
     def put(self, entries: Entries) -> None:
-        """Hand over entries, and wait for room. Raises Ended, having taken nothing."""
+        """Hand over entries; wait while too many bytes are waiting. Any thread.
+
+        Raises Ended once the feed takes nothing more: none of them is taken then. To
+        hand over nothing asks just that.
+        """
         size = _size(entries)
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or self._has_room(size))
             self._add(entries, size)
 
     def offer(self, entries: Entries) -> bool:
-        """Do as ``put`` if there is room now; tell whether there was. Never waits."""
+        """Hand over entries unless there is no room now; tell whether there was.
+
+        As ``put`` does, but never waits: for whoever must not stand still.
+        """
         size = _size(entries)
         with self._changed:
             has_room = self._is_closed or self._has_room(size)

@@ -21,6 +21,8 @@ from ingest.settings import IngestSettings
 from ingest.tradelog.contract import LogUnusable
 
 TELL_EVERY_S = 3.0
+"""The table is told of days so often at most, all news of that time together."""
+
 log = structlog.get_logger()
 
 
@@ -92,6 +94,7 @@ class _DayTeller:
 def _load(
     settings: IngestSettings, load: Callable[[InstrumentStore], Loaded]
 ) -> Loaded | Exception:
+    """Return what a load has changed, or why the table cannot be told now."""
     try:
         with closing(open_instrument_store(settings)) as store:
             return load(store)

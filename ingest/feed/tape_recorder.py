@@ -85,7 +85,8 @@ class TapeFile:
 
     JSON lines keep every trade as it was appended, and entries that are no trades, too.
     CSV has the further fields of the first trade as columns; what it cannot keep is
-    counted in ``left_out`` and told at the end.
+    counted in ``left_out`` and told at the end. A disk that is full ends the recording,
+    not the feed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -102,6 +103,7 @@ class TapeFile:
         self.kept = self.left_out = 0
 
     def add(self, entries: Sequence[tuple[str, bytes]]) -> None:
+        """Write what was appended."""
         if not self._file.is_open:
             return
         payloads = [payload for _, payload in entries]
@@ -114,6 +116,7 @@ class TapeFile:
                 self.kept += len(lines)
 
     def close(self) -> None:
+        """Finish the file and tell what is in it."""
         if self._file.is_open and self._file.close():
             log.info(
                 "tape recorded",

@@ -3,7 +3,11 @@
 import re
 
 BOM = b"\xef\xbb\xbf"
+"""What some programs put before UTF-8."""
+
 HEAD_BYTES = 8
+"""So many bytes tell what is unpacked."""
+
 PACKED = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -65,7 +69,10 @@ def foreign_file(head: bytes) -> str | None:
 
 
 def foreign_kind(first: bytes, encoding: str = "utf-8") -> str | None:
-    """Say what a first line is that is neither CSV nor JSON in an ``encoding``."""
+    """Say what a first line is that is neither CSV nor JSON; None: it may be either.
+
+    ``encoding`` is what it was said to be in.
+    """
     mark = next((m for m in _MARKS if first.startswith(m)), None)
     if words := foreign_file(first) or (mark and _MARKS[mark]):
         return words

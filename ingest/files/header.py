@@ -8,6 +8,8 @@ from ingest.files.file_form import WORDS
 from ingest.files.records import BadHeader
 
 DELIMITERS = ",\t;|"
+"""What separates the values of most files."""
+
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "isin": (
         *("isin_code", "isincode", "symbol", "sym", "ticker", "code", "instrument"),
@@ -97,6 +99,7 @@ def name_columns(
 
 
 def guess_delimiter(header: str) -> str:
+    """Return what most likely separates the values of a line."""
     return max(DELIMITERS, key=lambda mark: (header.count(mark), mark == ","))
 
 
@@ -120,6 +123,7 @@ def guess_map(columns: Sequence[str], fields: Sequence[str]) -> dict[str, str]:
 
 
 def looks_like_data(columns: Sequence[str]) -> bool:
+    """Tell whether a first line has values where a header has names."""
     values = [c.strip() for c in columns if c.strip()]
     return bool(values) and sum(map(bool, map(_VALUE.fullmatch, values))) * 3 >= len(
         values
@@ -127,10 +131,12 @@ def looks_like_data(columns: Sequence[str]) -> bool:
 
 
 def spell_map(names: Mapping[str, str]) -> str:
+    """Return the option that says so."""
     return "--map " + ",".join(f"{field}={name}" for field, name in names.items())
 
 
 def spell_delimiter(delimiter: str) -> str:
+    """Return the option that says so."""
     words = {character: word for word, character in WORDS.items() if word != "\\t"}
     return f"--form delimiter={words.get(delimiter) or repr(delimiter)}"
 
@@ -146,6 +152,7 @@ def delimiter_hint(columns: Sequence[str], delimiter: str) -> str:
 
 
 def in_words(delimiter: str) -> str:
+    """Return what separates values, for people."""
     return {"\t": "tabs", ",": "commas", ";": "semicolons"}.get(delimiter, delimiter)
 
 

@@ -9,7 +9,11 @@ _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " "})
 
 @cache
 def number_cleaner(thousands: str, decimal_mark: str) -> Callable[[str], str] | None:
-    """Return what takes marks out of numbers, raising ValueError; None: no marks."""
+    """Return what writes a number with plain digits and a point; None: nothing does.
+
+    Text without any of the marks stays as it is. Others that are not written with them,
+    as ``71,9`` with commas between thousands, raise ValueError with the rule.
+    """
     if not thousands and decimal_mark == ".":
         return None
     mark = re.escape(thousands)

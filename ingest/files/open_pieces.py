@@ -65,6 +65,7 @@ class _Raw(io.RawIOBase):
         return piece or None
 
     def pieces(self) -> Iterator[bytes]:
+        """Yield all of it, plain."""
         while True:
             if self.head:
                 yield self.head

@@ -99,6 +99,7 @@ class _Quoted:
     size: int = 0
 
     def join(self, lines: list[Record]) -> list[Record]:
+        """Return the records that these lines complete."""
         records: list[Record] = []
         for number, line in lines:
             if not self.parts and type(line) is bytes and b'"' not in line:
@@ -110,6 +111,7 @@ class _Quoted:
         return records
 
     def give_up(self, where: str) -> Record:
+        """Refuse what is open."""
         rule = f"has a quote that is not closed by {where}; --form no-quotes takes it"
         refused = InvalidTrade("bad_field", "trade", self.parts[0], rule)
         self.parts, self.size = [], 0
@@ -178,6 +180,7 @@ def _closed_form(delimiter: str) -> re.Pattern[bytes]:
 
 
 def is_spaced(header: bytes, delimiter: str) -> bool:
+    """Tell whether a space follows each delimiter of a header."""
     mark = delimiter.encode()
     count = header.count(mark)
     return not delimiter.isspace() and 0 < count == header.count(mark + b" ")

@@ -13,6 +13,7 @@ class DayFacts:
     is_halted: bool | None = None
 
     def updated(self, later: "DayFacts") -> "DayFacts":
+        """Return these facts with what later ones say."""
         close, is_halted = later.prev_close, later.is_halted
         return DayFacts(
             self.prev_close if close is None else close,
@@ -20,7 +21,10 @@ class DayFacts:
         )
 
     def applied(self, entry: InstrumentEntry) -> InstrumentEntry:
-        """Return an entry as these facts have it; no status but ``halted`` goes."""
+        """Return an entry as these facts have it.
+
+        An instrument that is not halted loses the status ``halted``, and no other.
+        """
         status = entry.status
         if self.is_halted:
             status = HALTED
@@ -32,7 +36,11 @@ class DayFacts:
 
 
 class DayNews:
-    """What of a feed's days is new: what changes. One thread notes, one takes."""
+    """What a feed says of days, and what of it is new; one thread notes, one takes.
+
+    A fact is news the first time and when it changes: what somebody else has the table
+    say meanwhile stands until then. Bounded by the feed's instruments.
+    """
 
     def __init__(self) -> None:
         self._said: dict[str, DayFacts] = {}

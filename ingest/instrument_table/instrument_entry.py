@@ -11,6 +11,8 @@ import orjson
 from ingest.trade import InvalidTrade, check_isin
 
 MAX_CHARS = 200
+"""Longest text of a field."""
+
 HALTED = "halted"
 """The ``status`` of an instrument that is not traded for now. Others mean what their
 market says."""
@@ -65,6 +67,7 @@ class InstrumentEntry:
         return self.encode(FIELDS)
 
     def encode(self, names: Iterable[str]) -> bytes:
+        """Encode some fields as clients get them."""
         shown = {name: getattr(self, name) for name in names}
         for name in NUMBERS.intersection(shown):
             if shown[name] is not None:
@@ -76,14 +79,19 @@ FIELDS = tuple(field.name for field in fields(InstrumentEntry))
 """The fields of an instrument, in the order in which they are shown."""
 
 NUMBERS = frozenset({"prev_close", "listed_shares"})
+"""Those that are numbers."""
 
 
 def is_code(text: str) -> bool:
+    """Tell whether a text may be an instrument's code."""
     return _CODE_FORM.fullmatch(text) is not None
 
 
 def visible(text: str) -> str:
-    """Return a text without characters nobody sees, or that turn others around."""
+    """Return a text without the characters that are not seen, or turn others around.
+
+    They could make one instrument look like another.
+    """
     if text.isascii() and text.isprintable():
         return text
     kept = (c for c in text if unicodedata.category(c) not in _UNSEEN_KINDS)

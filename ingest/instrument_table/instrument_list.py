@@ -45,7 +45,11 @@ INSTEAD = {
 """What a column may be called if the list has none of its own name."""
 
 MOST_INSTRUMENTS = 100_000
+"""Most instruments of a list."""
+
 MOST_BYTES = 64 * 2**20
+"""Most bytes of a list, unpacked."""
+
 PLAIN = FileForm()
 
 _SYMBOL = "symbol"
@@ -74,7 +78,10 @@ def read_instruments(path: Path, keys: SymbolKeys | None = None) -> Instruments:
 
 
 def read_symbols(path: Path | None, venue: Venue | None) -> Instruments | None:
-    """Read the list with the ISINs, or keys, of symbols. Raises BadInstruments."""
+    """Read the list that tells the ISINs of symbols, if there is one.
+
+    Symbols of a venue may have keys in place of ISINs. Raises BadInstruments.
+    """
     keys = None if venue is None else SymbolKeys(venue)
     return None if path is None else read_instruments(path, keys)
 

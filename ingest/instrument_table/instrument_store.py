@@ -24,7 +24,10 @@ MAX_CHANGE_BYTES = 16_384
 
 @dataclass(frozen=True, slots=True)
 class InstrumentChange:
-    """An instrument from a version on, ms of the server's clock; None: its end."""
+    """What is known of an instrument from a version on; ``entry`` is None at its end.
+
+    ``changed_ms`` is when, by the server's clock, milliseconds since 1970.
+    """
 
     version: int
     isin: str
@@ -59,7 +62,11 @@ def difference(
     *,
     keeps_others: bool = False,
 ) -> list[tuple[str, InstrumentEntry | None]]:
-    """Return what has to change, ISIN and entry in order; unwanted ones end."""
+    """Return what has to change for the known instruments to be the wanted ones.
+
+    Pairs of ISIN and entry, None for an end, in the order of ISINs. Instruments that
+    are not wanted end, unless they are kept.
+    """
     before = {entry.isin: entry for entry in known}
     later = {entry.isin: entry for entry in wanted}
     changed: dict[str, InstrumentEntry | None] = {
@@ -84,6 +91,7 @@ def _fields(instrument: bytes) -> dict[str, str]:
 
 
 PAGE = 2_000
+"""Most changes that are read at a time."""
 
 
 class TableAway(RuntimeError):
@@ -114,7 +122,10 @@ class ChangePage:
 
 
 class InstrumentStore(Protocol):
-    """The table, used by one thread at a time; one that was emptied is another."""
+    """The instrument table, read and written; used by one thread at a time.
+
+    A store remembers which table it reads: one that was emptied is another.
+    """
 
     def read(self, after: int) -> ChangePage:
         """Return at most ``PAGE`` changes with versions greater than ``after``.
@@ -132,4 +143,5 @@ class InstrumentStore(Protocol):
         be there or not.
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Give back what connects it to its server."""

@@ -45,6 +45,8 @@ from tickthrottle_client.kafka_client import (
 )
 
 PAGE_WITHIN_S = 10.0
+"""Brokers that have not given a page after this long are away."""
+
 COMMIT_WITHIN_S = 30.0
 
 _FENCED = (

@@ -17,11 +17,15 @@ MAX_GROUP_CHARS = len(MARKET) + MAX_CHARS
 
 
 def has_members(key: str) -> bool:
+    """Say whether a key stands for all instruments of a market or sector."""
     return key.startswith((MARKET, SECTOR))
 
 
 class Instruments:
-    """Every instrument by ISIN, as of a ``version``; ``after`` makes another."""
+    """Every instrument, in the order of ISINs; never changed, ``after`` makes another.
+
+    ``version`` is that of the newest change in it, 0 before the first.
+    """
 
     def __init__(
         self, instruments: Iterable[InstrumentEntry] = (), version: int = 0
@@ -47,6 +51,7 @@ class Instruments:
         return Instruments(entries.values(), version)
 
     def at(self, version: int) -> "Instruments":
+        """Return the same instruments as of another version."""
         return self if version == self.version else Instruments(self, version)
 
     @cached_property
@@ -56,6 +61,7 @@ class Instruments:
         return hashlib.blake2b(encoded, digest_size=8).hexdigest()
 
     def get(self, isin: str) -> InstrumentEntry | None:
+        """Return what is known of an ISIN, None if nothing is."""
         return self._by_isin.get(isin)
 
     def of_code(self, code: str) -> InstrumentEntry | None:
@@ -63,13 +69,19 @@ class Instruments:
         return self._by_code.get(code)
 
     def isin_of(self, code: str) -> str | None:
-        """Return the ISIN of a code, or a series' key; None if there is none."""
+        """Return the ISIN of the instrument with this code, None if there is none.
+
+        Of a code with a series behind it (``series.py``), the key of the series.
+        """
         before = code_of(code)
         instrument = self._by_code.get(before)
         return None if instrument is None else instrument.isin + code[len(before) :]
 
     def search(self, text: str) -> Iterator[InstrumentEntry]:
-        """Yield those with a text in the name or where code or ISIN begins."""
+        """Yield the instruments with a text in the name, or where code or ISIN begins.
+
+        Capitals and small letters are the same.
+        """
         wanted = text.strip().casefold()
         for instrument in self:
             names = (instrument.name or "", instrument.english_name or "")
@@ -80,16 +92,24 @@ class Instruments:
                 yield instrument
 
     def members(self, key: str) -> frozenset[str] | None:
-        """Return the ISINs of ``market:…`` or ``sector:…``, None of any other."""
+        """Return the ISINs that ``market:…`` or ``sector:…`` stands for.
+
+        None if no instrument is of one so called, and for any other key.
+        """
         return self.groups.get(key)
 
     def regrouped(self, later: "Instruments") -> frozenset[str]:
+        """Return the keys of markets and sectors that have other instruments later."""
         before, after = self.groups, later.groups
         keys = before.keys() | after.keys()
         return frozenset(key for key in keys if before.get(key) != after.get(key))
 
     def renames(self, later: "Instruments") -> dict[str, str]:
-        """Return which groups all instruments left for one other: old to new."""
+        """Return which markets and sectors are called otherwise later: old key to new.
+
+        One is, if nothing is called so later, and all of its instruments that are still
+        there are of one other.
+        """
         renamed = {}
         for old in self.groups.keys() - later.groups.keys():
             left = filter(None, map(later.get, self.groups[old]))

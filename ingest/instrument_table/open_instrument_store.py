@@ -20,13 +20,19 @@ ANSWER_S = 10
 
 
 def open_instrument_store(settings: "TopicSettings") -> InstrumentStore:
-    """Return the table's store, which asks nothing yet. Raises LogUnusable."""
+    """Return the store of a pipeline's instrument table; nothing is asked of it yet.
+
+    Raises LogUnusable for options of Kafka that cannot be used.
+    """
     place = settings.redis_url, settings.namespace
     return open_store_at(*place, instruments_topic(settings))
 
 
 def instruments_topic(settings: "TopicSettings") -> KafkaTopic | None:
-    """Return the table's topic, None if it is in Redis. Raises LogUnusable."""
+    """Return the topic that the instrument table is in, None if it is in Redis.
+
+    Raises LogUnusable for options of Kafka that cannot be used.
+    """
     if not (name := settings.kafka_instruments_topic):
         return None
     return KafkaTopic(settings.kafka_servers, name, read_options(settings.kafka_config))

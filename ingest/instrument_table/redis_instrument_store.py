@@ -107,6 +107,7 @@ class RedisInstrumentStore:
         self._client.close()
 
     def _forget(self) -> None:
+        """Delete the oldest of the changes that newer ones follow."""
         surplus = self._client.xlen(self._stream) - MOST_CHANGES * 3 // 4
         newest: dict[bytes, bytes] = {}
         followed: list[tuple[bytes, bytes]] = []

@@ -40,7 +40,10 @@ class Loaded:
 
 
 def read_on(store: InstrumentStore, known: Instruments) -> tuple[Instruments, int]:
-    """Return the table of now, and how many changes are none. Raises TableAway."""
+    """Return the table of now, and how many changes on the way to it are none.
+
+    The table that is known, if nothing has changed. Raises TableAway.
+    """
     changes: list[InstrumentChange] = []
     refused, base, version = 0, known, known.version
     is_last = False
@@ -147,7 +150,10 @@ def _over(below: InstrumentEntry, above: InstrumentEntry) -> InstrumentEntry:
 
 
 def update_days(store: InstrumentStore, news: Mapping[str, DayFacts]) -> Loaded:
-    """Tell the table of days, by ISIN. Raises TableAway and TableMoved."""
+    """Have the table say what a feed says of the day of instruments that the table has.
+
+    ``news`` is by ISIN. Raises TableAway and TableMoved.
+    """
 
     def choose(known: Instruments) -> list[InstrumentEntry]:
         entries = ((known.get(isin), facts) for isin, facts in news.items())

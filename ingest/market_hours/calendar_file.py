@@ -36,6 +36,8 @@ CALENDARS = ("XKRX", "NXT", "XNYS", "XNAS", "BVMF", "24/7")
 """The calendars that come with the product, by the names of their markets."""
 
 MOST_BYTES = 1_048_576
+"""A file of a user that is larger is not read."""
+
 _MOST_DAYS = 10_000
 
 _Spans = Annotated[list[str], Field(max_length=16)]
@@ -59,7 +61,10 @@ class _Calendar(BaseModel):
 
 @cache
 def find_calendar(name: str) -> Timetable:
-    """Return one of ``CALENDARS`` or of a ``.json`` file. Raises ValueError."""
+    """Return one of ``CALENDARS``, or the one in a file whose path ends in ``.json``.
+
+    Raises ValueError, which names the file and the field.
+    """
     if name in CALENDARS:
         folder = files("ingest.market_hours").joinpath("calendars")
         file = folder.joinpath(f"{name.replace('/', '-')}.json")

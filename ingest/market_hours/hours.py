@@ -37,6 +37,7 @@ class MarketState:
 
     @property
     def is_open(self) -> bool:
+        """Whether a session is on."""
         return self.opened_ms is not None
 
 
@@ -59,6 +60,7 @@ class MarketHours:
 
     @cached_property
     def markets(self) -> tuple[str, ...]:
+        """The names of the markets."""
         return tuple(dict.fromkeys(table.market for table in self.timetables))
 
     def open_since_ms(self, now_ms: int) -> int | None:
@@ -71,6 +73,7 @@ class MarketHours:
         return _least(state.opened_ms for state in self.states(now_ms))
 
     def states(self, now_ms: int) -> list[MarketState]:
+        """Return how each market is."""
         moment = datetime.fromtimestamp(now_ms / 1_000, UTC)
         return [self._state(market, moment) for market in self.markets]
 

@@ -46,11 +46,15 @@ class Timetable:
         return local.date(), local.hour * 60 + local.minute
 
     def spans_on(self, day: date) -> Sequence[Span]:
+        """Return the sessions that begin on a day."""
         usual = self.spans if day.weekday() in self.days else ()
         return self.other.get(day, usual)
 
     def session(self, moment: datetime) -> tuple[datetime, datetime | None] | None:
-        """Return when a session began and ends, None after a week; None if off."""
+        """Return beginning and end of the session that is on, None if none is.
+
+        Sessions that touch are one. After a week one has no end, and began a week ago.
+        """
         span = self._span_at(moment)
         if span is None:
             return None

@@ -21,6 +21,7 @@ class TradingSessions:
 
     @property
     def are_by_letters(self) -> bool:
+        """Whether instruments differ."""
         return bool(self._named.keys() - {""})
 
     def session_of(self, isin: str, minute: int) -> str | None:
@@ -48,11 +49,15 @@ class TradingSessions:
 
 
 def minute_of(time_us: int) -> int:
+    """Return the minute since 1970 that a time is in."""
     return time_us // _US_PER_MINUTE
 
 
 def session_at(table: Timetable, minute: int) -> str:
-    """Return the session of a minute since 1970; a break is of the regular one."""
+    """Return the session of a market that a minute since 1970 is in.
+
+    Between two spans of one day it is the regular session.
+    """
     moment = datetime.fromtimestamp(minute * 60, UTC)
     closing = timedelta(minutes=table.closing_minutes)
     if table.session(moment) or table.session(moment - closing):

@@ -23,7 +23,10 @@ def open_direct(
 
 
 def open_url(request: urllib.request.Request, timeout_s: float) -> HTTPResponse:
-    """Open an address, this machine's own directly. Raises as ``urlopen`` does."""
+    """Open an address: this machine's own directly, others as the environment says.
+
+    Raises as ``urllib.request.urlopen`` does.
+    """
     if is_loopback(urlsplit(request.full_url).hostname or ""):
         return open_direct(request, timeout_s)
     return cast(

@@ -22,6 +22,7 @@ class Key:
 
     @property
     def kind(self) -> str:
+        """Return what it is: hash, stream, channel, string or a prefix."""
         return self.holds.replace(":", " ").replace(",", " ").split()[0].lower()
 
 
@@ -71,6 +72,7 @@ def keys_of(keys: Keys | AnalyticsKeys, job: str) -> Iterator[Key]:
 def settings_part(
     what: str, settings: BaseSettings, *known: type[BaseSettings]
 ) -> Part:
+    """Return the settings of a process, but for those that are told elsewhere."""
     others = {name for kind in known for name in kind.model_fields}
     items = tuple(
         (f"{setting.variable} = {setting.value or 'not set'}", setting.means)
@@ -81,6 +83,7 @@ def settings_part(
 
 
 def settings_of(settings: BaseSettings) -> Iterator[Setting]:
+    """Yield every setting with its value; secrets are masked."""
     kind = type(settings)
     for name, field in kind.model_fields.items():
         text = shown(name, getattr(settings, name))

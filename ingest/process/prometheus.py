@@ -64,7 +64,10 @@ class LabelledTotals:
 
 
 class ProcessMetrics:
-    """What is to be known of any ``process``: feed, throttle, gateway."""
+    """What is to be known of any process; the library's collector knows one only.
+
+    ``process`` is what kind it is: feed, throttle, gateway.
+    """
 
     def __init__(self, registry: CollectorRegistry, process: str) -> None:
         self._system = psutil.Process()
@@ -93,19 +96,27 @@ class ProcessMetrics:
         self.observe()
 
     def observe(self) -> None:
+        """Renew all of it."""
         self._up.set(1)
         self._memory.set(self._system.memory_info().rss)
         self._cpu.reach(time.process_time())
 
 
 def render(registry: CollectorRegistry, shared: Path | None) -> tuple[bytes, str]:
-    """Return all metrics as Prometheus reads them, and their content type."""
+    """Return the metrics as Prometheus reads them, and their content type.
+
+    With ``shared`` those of every process that keeps its own in this folder.
+    """
     return generate_latest(_scraped(registry, shared)), CONTENT_TYPE_PLAIN_0_0_4
 
 
 @contextmanager
 def exposed(settings: MetricsSettings, registry: CollectorRegistry) -> Iterator[None]:
-    """Serve metrics in the block, if there is a port. Raises MetricsUnavailable."""
+    """Serve metrics while the block runs, if a port was given for it.
+
+    Afterwards those values are gone that a process only has while it runs. Raises
+    MetricsUnavailable.
+    """
     host, port = settings.metrics_host, settings.metrics_port
     shared = settings.metrics_dir
     server = None
@@ -138,7 +149,10 @@ def keep_metrics_as(name: str, shared: Path) -> None:
 
 
 def forget_process(process: int | str, shared: Path | None) -> None:
-    """Remove what an ended process, an id or a name, only had while it ran."""
+    """Remove from a shared folder what an ended process only had while it ran.
+
+    ``process`` is its id, or the name it kept its metrics as.
+    """
     if shared is not None:
         mark_process_dead(process, str(shared))  # type: ignore[no-untyped-call]
 

@@ -12,6 +12,7 @@ _SECRET = re.compile("password|secret|token|credential|access.?key", re.IGNORECA
 
 
 def shown(name: str, value: object) -> str:
+    """Return the value of a setting as text, without what only its owner may know."""
     if isinstance(value, SecretStr):
         return MASK if value.get_secret_value() else ""
     if name.lower().endswith("url"):

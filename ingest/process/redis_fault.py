@@ -31,7 +31,10 @@ def explain(url: str, error: redis.RedisError) -> str:
 
 
 def check_memory(client: redis.Redis, *, may_evict: bool) -> None:
-    """Raise LogUnusable for a server that forgets; with ``may_evict`` log it."""
+    """Raise LogUnusable for a server that may forget what it acknowledged.
+
+    With ``may_evict`` it is said in the log alone. Raises redis.RedisError.
+    """
     with suppress(redis.exceptions.NoPermissionError):
         info: Any = client.info()
         reason = ServerMemory.decode(info).why_forgetful()

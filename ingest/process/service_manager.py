@@ -8,7 +8,11 @@ _VARIABLE = "NOTIFY_SOCKET"
 
 
 def tell_ready() -> None:
-    """Tell whoever waits for it that this process is ready; again does no harm."""
+    """Say that this process does what it was started for; does nothing elsewhere.
+
+    Whoever started the process named a socket in its environment if it waits for this.
+    Telling it again changes nothing, and a manager that does not listen is no fault.
+    """
     address = os.environ.get(_VARIABLE, "")
     if not address.startswith(("/", "@")):
         return

@@ -13,6 +13,7 @@ from ingest.trade import InvalidTrade, JsonNumber
 _EXACT = Context(prec=72)
 
 MARKED = frozenset({"price", "size", "seq"})
+"""The numbers that may have marks between their thousands."""
 
 
 class FieldRules:
@@ -45,7 +46,10 @@ class FieldRules:
         """The fields that conditions are about, as a CSV header may have them."""
 
     def apply(self, fields: dict[str, Any]) -> None:
-        """Leave out, or set constants, signs, scales. Raises LeftOut, InvalidTrade."""
+        """Add the constants, carry out signs and scales. Raises LeftOut, InvalidTrade.
+
+        A record is left out before its values are looked at.
+        """
         fields.update(self._constants)
         for condition in self._conditions:
             if condition.is_met_by(fields):

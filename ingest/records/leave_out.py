@@ -57,6 +57,7 @@ class Condition:
         return self.text
 
     def renamed(self, fields: Mapping[str, str]) -> "Condition":
+        """Return the same about a field that is called otherwise now, if it is."""
         field = fields.get(".".join(self.path))
         return self if field is None else replace(self, path=(field,))
 

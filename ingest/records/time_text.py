@@ -28,7 +28,11 @@ _SERIALS_FROM = datetime(1899, 12, 30, tzinfo=UTC)
 
 
 def join_time(date: str, clock: str) -> str:
-    """Return a date and a time of day as in ISO 8601. Raises InvalidTrade."""
+    """Return a date and a time of day as one text in ISO 8601. Raises InvalidTrade.
+
+    A date is like 2026-11-25, 2026/11/25 or 20261125, a time of day like 9:30,
+    09:30:00.000123 or 093000, with its offset from UTC or without.
+    """
     day = _DATE.fullmatch(date)
     if day is None:
         rule = "must be like 2026-11-25 or 20261125"

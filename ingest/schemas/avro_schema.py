@@ -21,10 +21,14 @@ from fastavro.read import LOGICAL_READERS
 from ingest.schemas.framing import BadValue
 
 MOST_BYTES = 256 * 1024
+"""Longest schema, as text."""
+
 MOST_TYPES = 2_000
 """Most types that a schema may name: a field is one, and each branch of a union."""
 
 DEEPEST = 16
+"""So many types may stand within each other."""
+
 MOST_DIGITS = 128
 """Longest decimal, in bytes and in digits behind the point."""
 
@@ -67,7 +71,10 @@ class AvroSchema:
 
 
 class _Bounds:
-    """Looks through a parsed schema, and puts our logical types into it."""
+    """Looks through a schema that was parsed, and puts our logical types into it.
+
+    A type that is named is looked at wherever its name stands.
+    """
 
     def __init__(self, named: Mapping[str, Any]) -> None:
         self._named = named

@@ -15,6 +15,7 @@ def is_framed(value: bytes) -> bool:
 
 
 def framed(schema_id: int, body: bytes) -> bytes:
+    """Return a value with the number of its schema in front."""
     return _HEAD.pack(0, schema_id) + body
 
 

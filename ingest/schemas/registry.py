@@ -18,10 +18,14 @@ from tickthrottle_client.log_v1 import LogAway, LogUnusable
 from tickthrottle_client.server_url import server_address, split_url
 
 ANSWER_S = 5.0
+"""A registry that has not answered for this long is away."""
+
 REMEMBERED_S = 10.0
 """A schema that is not there, or not to be read, is asked for again after that."""
 
 MOST_SCHEMAS = 1_000
+"""So many schemas are remembered, the newest."""
+
 _NO_SCHEMA = 40403
 _LONGEST_TOLD = 300
 
@@ -35,7 +39,11 @@ class RegistryRefused(LogUnusable):
 
 
 class SchemaRegistry:
-    """Asks for schemas once each. Raises RegistryAway, RegistryRefused."""
+    """Asks a registry, each schema once.
+
+    Methods raise RegistryAway and RegistryRefused.
+    ``url`` may hold a user and a password, which no message has.
+    """
 
     def __init__(self, url: str, clock_s: Callable[[], float] = time.monotonic) -> None:
         parts = split_url(url)
@@ -62,7 +70,10 @@ class SchemaRegistry:
             return self._client.register_schema(subject, Schema(schema, "AVRO"))
 
     def read(self, value: bytes) -> Any:
-        """Return what a framed value stands for. Raises BadValue if nothing."""
+        """Return what a framed value stands for.
+
+        Raises BadValue if it is none, or its schema cannot be had or is not read.
+        """
         schema_id, body = unframed(value)
         schema = self._schemas.get(schema_id) or self._ask(schema_id)
         return schema.read(body)

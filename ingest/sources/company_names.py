@@ -21,6 +21,8 @@ _THIRD = (
 )
 
 NAMES = len(_FIRST) * len(_SECOND) * len(_THIRD)
+"""How many names there are."""
+
 _WORDS_OF_SECTORS = {
     "반도체": ("반도체", "세미콘"),
     "전자부품": ("전자", "일렉"),
@@ -49,7 +51,10 @@ SECTORS = tuple(_WORDS_OF_SECTORS)
 
 
 def create_names(seed: str, sectors: list[str]) -> list[str]:
-    """Return distinct names for at most ``NAMES`` sectors, the same each time."""
+    """Return a company name for each of these sectors, no two the same.
+
+    At most ``NAMES``; of up to 20,000 each is the same however many there are.
+    """
     stems = Random(f"{seed}/names").sample(range(NAMES), len(sectors))
     words = Random(f"{seed}/words")
     return [

@@ -8,6 +8,7 @@ from ingest.records.leave_out import LeftOut
 from ingest.trade import InvalidTrade
 
 SHOWN_REFUSALS = 5
+"""How many refusals are kept in words; all of them are counted."""
 
 
 class Event(NamedTuple):
@@ -24,7 +25,10 @@ class Event(NamedTuple):
 
 @dataclass(slots=True)
 class Refusals:
-    """Rows refused, counted with examples, and rows left out, by their condition."""
+    """Rows that were refused before they became events: counts and a few examples.
+
+    Rows that are left out on purpose are counted beside them, by their condition.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
@@ -42,6 +46,7 @@ class Refusals:
             self.examples.append(f"{of} {line}: {error.reason}: {error}")
 
     def take_over(self, other: "Refusals") -> None:
+        """Add another tally to this one."""
         self.counts.update(other.counts)
         self.left_out.update(other.left_out)
         self.unknown_conditions.update(other.unknown_conditions)
@@ -49,8 +54,10 @@ class Refusals:
         self.examples.extend(other.examples[:room])
 
     def by_reason(self) -> Counter[str]:
+        """Return a copy of the counts, for any thread."""
         return self.counts.copy()
 
     @property
     def total(self) -> int:
+        """Number of refused rows."""
         return self.counts.total()

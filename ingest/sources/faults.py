@@ -14,6 +14,8 @@ from ingest.sources.event import Event
 from ingest.trade import LATEST_TIME_US, MAX_PAYLOAD_BYTES, REQUIRED
 
 MAX_DELAY_US = 500_000
+"""How long after its due time a late event comes at most."""
+
 REPEAT_AFTER_US = 250_000
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -22,7 +24,10 @@ _YEAR_2099_US = 4_070_908_800_000_000
 
 
 class Faults(FrozenOptions):
-    """What is done to shares of a feed's events, by a seed; every event goes out."""
+    """What is done to a feed's events, share by share; the same seed does the same.
+
+    Every event that comes in goes out, too: repeats and broken copies come on top.
+    """
 
     disorder: Share = 0.0
     """Share of trades, 0 to 1, that come 1 to 500 ms late; their stamps stay."""
@@ -39,10 +44,14 @@ class Faults(FrozenOptions):
 
     @property
     def factor(self) -> float:
+        """How many events go out for each that comes in."""
         return 1 + self.repeats + self.malformed
 
     def inject(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Yield events and faults by due time. Raises what events raise, after them."""
+        """Yield the events and their faults by due time, each when asked.
+
+        Raises what the events raise, after all that came before.
+        """
         rng = Random(f"{self.seed}/spoil")
         # By due time, those of the same time in the order in which they were put in.
         held: list[tuple[int, int, Event]] = []
@@ -75,7 +84,11 @@ class Faults(FrozenOptions):
 
 
 def break_trade(rng: Random, payload: bytes) -> bytes:
-    """Return a broken copy, of any kind; ``check_not_ahead`` refuses one of 2099."""
+    """Return a broken copy of an encoded trade; every kind is as likely as another.
+
+    Each is refused by ``Trade.from_wire``, but for a stamp in the year 2099, which
+    only ``check_not_ahead`` refuses.
+    """
     return rng.choice(_KINDS)(rng, payload)
 
 

@@ -15,6 +15,8 @@ from tickthrottle_client.key_v1 import Venue
 from tickthrottle_client.trade_v1 import check_extra
 
 NUMBERS = ("price", "size")
+"""The fields that are decimals."""
+
 _NAME = re.compile(r"[^=,\s][^=,]{0,99}")
 
 

@@ -24,7 +24,11 @@ from ingest.trade import EARLIEST_TIME_US, REQUIRED, InvalidTrade, Trade
 from tickthrottle_client.updates_v1 import FIELD
 
 SAMPLE_BYTES = 2**20
+"""So much of a file is looked at."""
+
 SAMPLE_RECORDS = 1_000
+"""At most so many records are."""
+
 _SHOWN = 5
 _SALE = ("conditions", "tape", "exchange")
 _US_TABLES = ("us_equities_numeric", "us_equities")
@@ -120,7 +124,10 @@ def inspect_sample(
 def _with_table(
     records: list[Record], best: Inspection, instruments: Instruments | None
 ) -> LineOptions:
-    """Return options with a table that knows all codes, if any trade needs one."""
+    """Return options with the table of sale conditions that knows all of the codes.
+
+    Only if some of the trades do not count for everything by it.
+    """
     options = best.options
     columns = _columns(records, options) if options.updates is None else []
     names = {field: field for field in _SALE if field in columns}
@@ -223,7 +230,10 @@ def _with_map(options: LineOptions, guessed: Mapping[str, str]) -> LineOptions:
 def _with_json_names(
     records: list[Record], options: LineOptions, chosen: Mapping[str, Any]
 ) -> tuple[set[str], LineOptions, str]:
-    """Guess where trades are and what fields are called, by the first lines."""
+    """Guess where the trades of lines are, and what their fields are called.
+
+    Of the first lines, the one that has most of a trade tells.
+    """
     guesses = []
     for _, line in records[:_FIRST_LINES]:
         try:

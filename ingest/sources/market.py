@@ -57,6 +57,7 @@ COLUMNS = (
 
 
 def encode_instruments(instruments: Iterable[SimulatedInstrument]) -> str:
+    """Return the instruments as CSV with a header, one a line."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -76,15 +77,20 @@ def price_step(price: int) -> int:
 
 
 def step_up(price: int) -> int:
+    """Return the next higher price on the grid."""
     return price + price_step(price)
 
 
 def step_down(price: int) -> int:
+    """Return the next lower price on the grid."""
     return price - price_step(price - 1)
 
 
 def daily_limits(base_price: int) -> tuple[int, int]:
-    """Return a day's lowest and highest price: 30 % from its base, on the grid."""
+    """Return the lowest and highest price of a day: 30 % from its base price.
+
+    The width is cut to the base price's step, the upper limit to that at its own level.
+    """
     step = price_step(base_price)
     width = base_price * _LIMIT_PERCENT // 100 // step * step
     upper = base_price + width

@@ -12,10 +12,14 @@ from pydantic import InstanceOf
 from ingest.files.file_form import read_by
 
 MAX_RATE = 1_000_000.0
+"""Most trades a second of a part."""
+
 SLOT_US = 10_000
 """Time is cut into slots of 10 ms; each has its whole number of trades exactly."""
 
 MAX_SECONDS = 604_800.0
+"""Longest profile that has an end: a week."""
+
 OPENING_PEAK = 6.0
 """An opening begins with this many times the rate that it settles to.
 
@@ -77,6 +81,7 @@ class Stretch:
 
     @property
     def words(self) -> str:
+        """The stretch for people."""
         lasts = "" if self.seconds == inf else f" for {self.seconds:g} s"
         if self.shape == "opening":
             return f"an opening of {self.to_rate:,g}/s{lasts}"
@@ -95,7 +100,10 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """``trades`` more within a short time, every ``every_s`` until the profile ends."""
+    """``trades`` more within a short time, again and again.
+
+    The first burst begins ``every_s`` after the start, the last ends by the profile's.
+    """
 
     trades: float
     within_s: float
@@ -116,10 +124,12 @@ class Burst:
 
     @property
     def words(self) -> str:
+        """The burst for people."""
         within = f"{self.trades:,g} within {self.within_s * 1_000:,g} ms"
         return f"{within} every {self.every_s:g} s"
 
     def count(self, ends_s: float) -> float:
+        """Return how many bursts fit before the end."""
         if ends_s == inf:
             return inf
         # A sum of fractions may end just short of the time it stands for.
@@ -148,7 +158,10 @@ class Profile:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read parts as ``RULE`` says; a last rate stays. Raises InvalidProfile."""
+        """Read parts that are separated by commas, as ``RULE`` says.
+
+        The last part may be a rate alone: it stays for ever. Raises InvalidProfile.
+        """
         stretches: list[Stretch] = []
         bursts: list[Burst] = []
         for part in (part.strip() for part in text.split(",")):
@@ -169,6 +182,7 @@ class Profile:
 
     @classmethod
     def steady(cls, rate: float) -> Self:
+        """Return the profile of one rate, for ever."""
         return cls((Stretch(rate, rate, inf),))
 
     @property
@@ -218,7 +232,10 @@ class Profile:
         return total
 
     def slots(self, ends_us: float = inf) -> Iterator[tuple[int, int, int]]:
-        """Yield each slot's begin and length, us, and trades, up to ``ends_us``."""
+        """Yield begin and length of each slot, in microseconds, and its trades.
+
+        Up to the profile's end, or to ``ends_us`` if that is earlier.
+        """
         ends_us = min(ends_us, self.seconds * 1e6)
         given = 0
         for from_us in count(0, SLOT_US):

@@ -33,6 +33,8 @@ SHORT_RATE = 1_000
 """Most trades a second of a short tape that is repeated, at speed 1."""
 
 GAP_US = 60_000_000
+"""A longer wait for the next trade is told."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Tell = Callable[[str], None]
@@ -90,18 +92,27 @@ class ReplayOptions(FrozenOptions):
 
     @property
     def is_at_own_pace(self) -> bool:
+        """Whether the tape's own times say when a trade is due."""
         return self.rate is None and self.profile is None
 
 
 def least_pass_us(length_us: int, trades: int, speed: float) -> int:
-    """Return a pass' least length: of a short tape 1 s, or that of 1,000 trades/s."""
+    """Return how long a pass takes at least, from its begin to that of the next.
+
+    ``length_us`` is how long its trades are played. A tape shorter than a second takes
+    a second, and one for each 1,000 trades, so that it is not repeated as fast as the
+    machine can.
+    """
     if length_us * speed >= SHORT_US:
         return 0
     return int(max(SHORT_US, trades * 1_000_000 // SHORT_RATE) / speed)
 
 
 class Replay:
-    """Tapes to be played; ``tell`` is told of those out of order, and of gaps."""
+    """Tapes to be played: looked through when it is made, and sorted if need be.
+
+    ``tell`` is told of tapes that are not in order, and of gaps over a minute.
+    """
 
     def __init__(
         self,

@@ -117,6 +117,7 @@ class Simulator(FrozenOptions):
         return self.rate * seconds
 
     def listing(self) -> tuple[SimulatedInstrument, ...]:
+        """Return the market's instruments, the most traded first."""
         return create_instruments(f"{self.seed}/listing", self.instruments)
 
     def events(self, start_us: int) -> Iterator[Event]:

@@ -40,7 +40,10 @@ class PipeError(ValueError):
 def read_pipe(
     path: Path, reader: LineReader, refusals: Refusals, *, follow: bool = False
 ) -> Iterator[list[tuple[str, bytes]]]:
-    """Yield ISINs with their trades as ``read_source``; PipeError if there is none."""
+    """Yield ISINs with their trades as they come, until the source ends.
+
+    As ``read_source``. Raises PipeError, too, if none of its records was a trade.
+    """
     accepted = False
     source = read_source(
         *(path, reader, refusals, reader.read, reader.read_fields), follow=follow

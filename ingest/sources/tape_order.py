@@ -17,6 +17,8 @@ DISORDER = 3
 """So many trades out of order make a tape that is not in the order of time."""
 
 SORTED_BYTES = 512 * 2**20
+"""Most memory that sorting takes."""
+
 LOOKED_AT = 200_000
 """So many trades are looked at, from the first one of a second instrument on."""
 
@@ -44,6 +46,7 @@ class TapeOrder:
         self._mixed_from: int | None = None
 
     def add(self, trade: Trade) -> None:
+        """Look at the next trade."""
         self.trades += 1
         if self.trades == 1:
             self._first_isin = trade.isin
@@ -62,6 +65,7 @@ class TapeOrder:
 
     @property
     def is_broken(self) -> bool:
+        """Whether the tape is not in the order of time."""
         return self.out_of_order >= DISORDER
 
     @property
@@ -79,7 +83,10 @@ class TooManyTrades(ValueError):
 def sort_trades(
     trades: Iterable[Trade], most_bytes: int = SORTED_BYTES
 ) -> list[tuple[int, bytes]]:
-    """Return times (us) and payloads, stably in order. Raises TooManyTrades."""
+    """Return times (us) and encoded trades in their order, equal ones as they stand.
+
+    Raises TooManyTrades, and whatever reading them raises.
+    """
     held: list[tuple[int, bytes]] = []
     size = 0
     for trade in trades:

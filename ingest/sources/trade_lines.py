@@ -194,13 +194,17 @@ class LineReader:
 
     @property
     def taken_names(self) -> dict[str, str]:
+        """What the fields of a trade are called in the source."""
         if self._columns is None:
             return {field: self._names.get(field, field) for field in REQUIRED}
         pairs = zip(self._columns, self._header, strict=True)
         return {field: name for field, name in pairs if field in REQUIRED}
 
     def read(self, record: bytes) -> tuple[str, bytes]:
-        """Return a record's ISIN, and its trade for the log. Raises InvalidTrade."""
+        """Return a record's ISIN, and its trade as the log holds it.
+
+        Raises InvalidTrade. JSON that is as the log wants it leaves as it came.
+        """
         if self._is_plain and (whole := self._as_it_came(record)) is not None:
             return whole
         return self._finish(self._fields_of, record, self._encode)
@@ -225,9 +229,11 @@ class LineReader:
 
     @property
     def has_lists(self) -> bool:
+        """Whether records may be lists."""
         return self._columns is None
 
     def is_list(self, record: bytes) -> bool:
+        """Tell whether a record of JSON may hold many trades."""
         return record.lstrip()[:1] == b"[" or self._options.records != ""
 
     def read_line(self, line: bytes) -> tuple[str, bytes]:
@@ -595,7 +601,10 @@ def read_records(
     read: Callable[[bytes], T],
     finish: Callable[[dict[str, Any]], T],
 ) -> list[T]:
-    """Return what ``read`` makes of records; others go to ``refusals``, alone."""
+    """Return what ``read`` makes of records, and ``finish`` of the trades of lists.
+
+    What is none is counted in ``refusals``, each for itself.
+    """
     results: list[T] = []
     has_lists = reader.has_lists
     for number, record in records:
@@ -618,7 +627,10 @@ def read_records(
 
 
 def exact_json(text: bytes, **options: Any) -> Any:
-    """Decode JSON with every digit. Raises ValueError and RecursionError."""
+    """Decode JSON; a number that no type of Python keeps is a ``JsonNumber``.
+
+    Raises ValueError and RecursionError.
+    """
     return json.loads(text, parse_float=JsonNumber, parse_int=_whole, **options)
 
 

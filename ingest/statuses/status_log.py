@@ -14,6 +14,8 @@ from ingest.tradelog.contract import partition_of
 from tickthrottle_client.log_v1 import stream_key
 
 MOST_KEPT = 10_000
+"""Statuses that the stream keeps: the newest."""
+
 KEPT_US = 7 * 86_400_000_000
 """Older ones leave it, sixteen with each that is added."""
 
@@ -117,10 +119,14 @@ RULES = {
     StatusOutcome.TOO_OLD: f"is older than the newest {REMEMBERED} of its instrument",
     StatusOutcome.FULL: f"there are current statuses of {MOST_SLOTS} instruments",
 }
+"""What is said of a refusal."""
 
 
 class StatusLog:
-    """Where statuses are added; ``partitions`` of a trade log there, 0: none."""
+    """Where the statuses of a namespace are added.
+
+    ``partitions`` are those of a trade log in the same Redis, 0 where there is none.
+    """
 
     def __init__(
         self, client: "Redis | AsyncRedis", namespace: str, partitions: int
@@ -129,7 +135,10 @@ class StatusLog:
         self._add: Any = client.register_script(_ADD)
 
     def add(self, status: TradingStatus, now_us: int) -> Any:
-        """Return the script's reply for ``read_reply``, or its future. RedisError."""
+        """Add a status and return the script's reply, of an async client to await.
+
+        ``read_reply`` reads it. Raises RedisError; what is sent again is known.
+        """
         keys = StatusKeys(self._namespace)
         names = [keys.stream, keys.current, keys.meta]
         if self._partitions:

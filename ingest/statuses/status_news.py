@@ -27,6 +27,7 @@ class StatusNews:
         self._changed = threading.Condition()
 
     def note(self, status: TradingStatus) -> None:
+        """Take in what a frame says."""
         before = self._said.get(status.slot)
         if before is not None:
             if replace(status, time_us=before.time_us) == before:

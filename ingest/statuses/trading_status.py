@@ -32,6 +32,8 @@ end no halt.
 MOST_REASON_CHARS = 100
 
 MOST_AHEAD_US = 60_000_000
+"""A status may be this much ahead of the clock of whoever takes it in."""
+
 _OF_AUCTION = ("expected_price", "expected_size")
 _OF_BANDS = ("lower", "upper")
 _NAMES = (
@@ -123,7 +125,10 @@ class TradingStatus:
 
 
 def check_status_not_ahead(status: TradingStatus, now_us: int) -> None:
-    """Raise InvalidTrade for a status of the future: it would stay the newest."""
+    """Refuse a status of the future: it would be the newest for ever.
+
+    Raises InvalidTrade.
+    """
     if status.time_us > now_us + MOST_AHEAD_US:
         rule = f"is more than {MOST_AHEAD_US // 1_000_000} s ahead of the clock here"
         raise InvalidTrade("future_time", "time", status.time_us, rule)

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["AppendTally", "LogAway", "LogInfo", "LogUnusable", "partition_of"]
 
 LogKind = Literal["redis", "kafka"]
+"""What a log is kept in."""
 
 
 PIECE_BYTES = 8 * 2**20
+"""About so many bytes of entries a reader asks for at a time."""
 
 
 NO_SERVER = ""
@@ -102,7 +104,10 @@ Ranges = Mapping[int, tuple[int, int]]
 
 
 class LogReader(Protocol):
-    """A log or some partitions, read. Methods raise LogAway or its own, LogUnusable."""
+    """The reading side of a log, or of some of its partitions.
+
+    Methods raise LogAway, or what the log's client raises for it, and LogUnusable.
+    """
 
     info: LogInfo
     margin_ms: int

@@ -10,7 +10,10 @@ from ingest.tradelog.redis_log_reader import RedisLogReader
 
 
 class ManualClockLog(RedisLogReader):
-    """A real log whose time, a key beside it, is what was last set."""
+    """A real log, but its server's time is what was last set.
+
+    The time is a key beside the log, so that every process of a job sees the same.
+    """
 
     def set_clock(self, clock_ms: int) -> None:
         """Set the time, milliseconds since 1970."""

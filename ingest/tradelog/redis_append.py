@@ -104,7 +104,10 @@ class RedisAppend:
 
 
 def append_head(key: str, field: bytes) -> bytes:
-    """Return how each append to a stream begins: all but the payload."""
+    """Return the beginning of every command that appends to a stream.
+
+    What is missing is the payload: its length, then itself, each with a line's end.
+    """
     words = (b"XADD", key.encode(), b"*", field)
     text = b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
     return b"*%d\r\n%b$" % (len(words) + 1, text)

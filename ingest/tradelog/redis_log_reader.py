@@ -107,7 +107,11 @@ def scan_stream(
 
 
 def next_piece(count: int, entries: int, size: int, most: int) -> int:
-    """Return how many entries are ``PIECE_BYTES``; at most four times ``count``."""
+    """Return how many entries to ask for, after ``entries`` of ``size`` bytes in all.
+
+    As many as are ``PIECE_BYTES``, but at most four times as many as before. The
+    server knows no bound in bytes, so what came last is the measure of what comes.
+    """
     fitting = PIECE_BYTES * entries // max(size, 1) if entries else count
     return max(1, min(fitting, 4 * count, most))
 

@@ -37,12 +37,14 @@ class OwnValkey:
         assert wait_for_server(self.url, within_s=30) is not None
 
     def kill(self) -> None:
+        """End it as ``kill -9`` does; nothing if it is not running."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
         self._process = None
 
     def freeze(self) -> None:
+        """Have it stand still: connections stay open, nobody answers."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         while psutil.Process(self._process.pid).status() != psutil.STATUS_STOPPED:

@@ -7,6 +7,7 @@ from tests.conftest import PATIENCE
 
 
 async def soon(check: Callable[[], object], within_s: float = 10) -> None:
+    """Wait until ``check`` is true."""
     within_s *= PATIENCE
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + within_s

@@ -7,6 +7,7 @@ from tickthrottle_client.bar_book import MOST_KNOWN, BarBook, read_bar
 
 
 def bar(isin: str = SAMSUNG, start: int = 0, trades: int = 1, **more: Any) -> Any:
+    """Return a bar as a frame has it."""
     fields = {"interval": "1m", "isin": isin, "start": start, "trades": trades}
     return {**fields, "closed": False, "revision": 0, **more}
 
@@ -79,6 +80,7 @@ def test_what_nobody_follows_is_forgotten() -> None:
 
 
 def test_a_sum_that_does_not_fit_stays_none() -> None:
+    """It is no number, and not nought."""
     decimals = dict.fromkeys(("open", "high", "low", "close", "vwap"), 1)
     read = read_bar({**decimals, "volume": None, "value": None})
     assert (read["volume"], read["value"]) == (None, None)

@@ -40,6 +40,7 @@ def test_a_line_says_what_its_trades_come_to(line: bytes, totals: Totals) -> Non
 
 
 def test_a_digest_does_not_depend_on_the_order() -> None:
+    """Rows may come in any."""
     assert digest_of([b"b", b"a"]) == digest_of([b"a", b"b"]) != digest_of([b"a"])
 
 
@@ -66,11 +67,13 @@ def test_an_item_becomes_the_line_that_was_published(item: str, line: str) -> No
 
 
 def test_an_item_without_trades_is_none() -> None:
+    """It says so."""
     with pytest.raises(ValueError, match="says no trades"):
         lines_of_items('{"data":[{"isin":"A"}]}')
 
 
 def test_the_example_of_the_specification_holds() -> None:
+    """Its hash follows from its items."""
     page = (ROOT / "docs" / "spec" / "tick-v1-chain.md").read_text("utf-8")
     snapshot, update = re.findall(r'^\{"type":"(?:snapshot|update)".*\}$', page, re.M)
     check = ChainCheck()
@@ -101,6 +104,7 @@ def test_links_are_read_as_they_were_written() -> None:
 
 
 def follow(check: ChainCheck, count: int) -> list[Link]:
+    """Have a check begin, and return the links that lead on."""
     place = ChainPlace("a", 1, "h" * 43)
     check.take("snapshot", ("a", 1, 2_000), 1, [place.hash], ())
     links = []

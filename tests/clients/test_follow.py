@@ -290,6 +290,7 @@ def test_a_callback_of_a_plain_block_ends_itself_at_once(
 
 
 def test_the_two_clients_have_the_same_names() -> None:
+    """What one offers the other offers."""
     url = "ws://127.0.0.1:1/v1/stream"
     both = TickClient(url), BlockingTickClient(url)
     one, other = ({n for n in dir(c) if not n.startswith("_")} for c in both)
@@ -299,6 +300,7 @@ def test_the_two_clients_have_the_same_names() -> None:
 def test_a_fault_of_a_callback_ends_a_plain_block(
     publisher: Publisher, redis_url: str
 ) -> None:
+    """It is raised by the loop that waits."""
     publisher.publish(make_row(SAMSUNG, "1"))
 
     def fail(_: Item) -> None:

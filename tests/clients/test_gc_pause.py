@@ -8,6 +8,7 @@ from tickthrottle_client.gc_pause import no_collection
 
 
 def test_nothing_is_collected_inside() -> None:
+    """However much is made."""
     before = gc.get_stats()
     with no_collection():
         kept = [[n] for n in range(10_000)]

@@ -97,6 +97,7 @@ def add_up(trades: Sequence[Any]) -> tuple[Fraction | None, ...]:
 
 
 def text(amount: Fraction) -> str:
+    """Return a number of at most 36 places as decimal text."""
     digits = f"{int(amount * 10**36):037}"
     return f"{digits[:-36]}.{digits[-36:]}".rstrip("0").rstrip(".")
 
@@ -163,10 +164,12 @@ def test_days_are_added_up_in_both_languages(tmp_path: Path) -> None:
 
 
 def str_or_none(amount: Fraction | None) -> str | None:
+    """Return a number as decimal text, if there is one."""
     return None if amount is None else text(amount)
 
 
 def as_numbers(day: Mapping[str, Any] | None) -> tuple[Any, ...] | None:
+    """Return trades and sums of a day, exactly."""
     if day is None:
         return None
     sums = (Fraction(day[name]) if name in day else None for name in SUMS)
@@ -224,6 +227,7 @@ def frames(*items: Mapping[str, Any]) -> Iterator[str]:
 
 
 def a_gateway_behind() -> Iterator[str]:
+    """Yield a snapshot, an older one, and what has come since that."""
     sums = {"volume": "20", "value": "62", "high": "3.1", "low": "3"}
     day = {"start": 0, "trades": 10, **sums}
     older = {**day, "trades": 7, "volume": "14", "value": "43.4", "low": "3.05"}
@@ -242,6 +246,8 @@ SUM_OF_STREAM = (8, Fraction("22.5"), Fraction("62.9"), Fraction("3.5"), Fractio
 
 @asynccontextmanager
 async def saying(stream: Callable[[], Iterator[str]]) -> AsyncIterator[str]:
+    """Serve everybody these frames; the value is the address."""
+
     async def speak(connection: ServerConnection) -> None:
         await connection.recv()
         for text in stream():
@@ -297,6 +303,7 @@ async def test_a_day_goes_on_from_that_of_a_gateway_that_is_behind(
 
 
 async def told_in_node(url: str, folder: Path) -> dict[str, Any]:
+    """Return what callbacks of tick.js got."""
     shutil.copy(STATIC / "tick.js", folder / "tick.mjs")
     shutil.copy(Path(__file__).parent / "js" / "adds_up.mjs", folder)
     script = str(folder / "adds_up.mjs")
@@ -322,6 +329,7 @@ def made(isin: str, seq: int, chance: Random) -> Item:
 
 
 def total(items: list[Item]) -> Traded | None:
+    """Add up all trades of some items."""
     every = [one for item in items if (one := traded(item)) is not None]
     return reduce(Traded.fold, every) if every else None
 
@@ -375,6 +383,7 @@ def test_figures_of_a_group_are_the_newest() -> None:
 
 
 def test_sums_that_nobody_knows_stay_unknown() -> None:
+    """One of two is not both."""
     one = {"isin": SAMSUNG, "price": Decimal(3), "size": Decimal(1), "trades": 1}
     of_three = one | {"trades": 3}
     both = folded(of_three, one)

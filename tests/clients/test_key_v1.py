@@ -29,6 +29,7 @@ def symbol_in(key: str) -> str | None:
 
 
 def test_a_key_holds_its_symbol_where_it_fits() -> None:
+    """As the documentation's examples have it."""
     for prefix, symbol, key in (
         ("QN", "BTCUSDT", "QN1BTCUSDT0"),
         ("QU", "KRW-BTC", "QUCKRWBTC00"),

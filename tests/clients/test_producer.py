@@ -57,10 +57,12 @@ def make_fields(number: int, **changed: Any) -> dict[str, Any]:
 
 
 def payloads(client: redis.Redis) -> list[bytes]:
+    """Return every payload of the log, partition after partition."""
     return [entry.payload for entry in logged_in_redis(client)]
 
 
 def seqs(client: redis.Redis) -> list[int]:
+    """Return every trade's number, partition after partition."""
     return [Trade.from_wire(payload).seq for payload in payloads(client)]
 
 
@@ -72,6 +74,7 @@ def own(tmp_path: Path) -> Iterator[OwnValkey]:
 
 @asynccontextmanager
 async def frozen(server: OwnValkey) -> AsyncIterator[None]:
+    """Have a server stand still for as long as the block lasts."""
     server.freeze()
     try:
         yield
@@ -409,6 +412,7 @@ async def test_a_cancelled_block_appends_what_it_was_given(
 async def test_a_second_cancellation_ends_the_waiting(
     own: OwnValkey, tmp_path: Path
 ) -> None:
+    """What is left is in the receipt."""
     path = tmp_path / "receipt.json"
     entered = asyncio.Event()
 
@@ -527,6 +531,7 @@ async def test_a_server_that_is_not_there_is_one_clear_sentence() -> None:
 async def test_a_server_that_refuses_is_one_clear_sentence(
     redis_url: str, client: redis.Redis
 ) -> None:
+    """A wrong password, and a key in the way."""
     url = redis_url.replace("redis://", "redis://nobody:secret@")
     with pytest.raises(LogUnusable, match="refuses: ") as caught:
         async with TradeProducer(url):
@@ -551,6 +556,7 @@ async def test_the_documented_user_has_the_rights_it_takes(
 
 
 def test_an_address_or_option_that_cannot_be_is_told() -> None:
+    """At once, with what it has to be like."""
     for address, options, said in (
         ("http://x", {}, "address: must begin with redis://"),
         ("localhost:6379", {}, "address: must begin with"),

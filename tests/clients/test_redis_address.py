@@ -25,6 +25,7 @@ from tickthrottle_client.redis_address import (
 
 
 def test_an_address_that_a_client_can_be_made_of_is_taken() -> None:
+    """As it is."""
     for url in (
         "redis://host",
         "redis://host:6379/",
@@ -84,6 +85,7 @@ def test_only_a_server_that_stands_alone_is_usable() -> None:
 
 @pytest.fixture
 def cluster_url(tmp_path: Path) -> Iterator[str]:
+    """The address of a server in cluster mode."""
     port = free_port()
     command = [*valkey_command(port, tmp_path), "--cluster-enabled", "yes"]
     # Its own would be 10,000 above, where others' connections have theirs.

@@ -60,6 +60,7 @@ def test_a_history_is_read_page_by_page(
 
 
 def test_bars_are_a_table(publisher: Publisher, redis_url: str) -> None:
+    """Decimals are decimals, times are times."""
     publisher.publish(make_row(SAMSUNG, "1"))
     bars = BarPublisher(publisher._client)
     bars.publish(make_bar(value="4200.5", closed=True), make_bar(minute=1, volume="7"))
@@ -91,6 +92,7 @@ def test_the_example_of_the_page_prints_tables(
 
 
 def test_a_frame_of_pandas_keeps_decimals() -> None:
+    """A price is no float there."""
     told = run_with_frames(
         """
 from decimal import Decimal
@@ -153,11 +155,13 @@ class Answers(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: Any) -> None: ...
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
 
 
 @contextmanager
 def answering(*prepared: tuple[int, dict[str, str], bytes]) -> Iterator[str]:
+    """Run a server that answers so; yield its address."""
     handler = type("Prepared", (Answers,), {"prepared": list(prepared)})
     with HTTPServer(("127.0.0.1", free_port()), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -185,6 +189,7 @@ def test_who_asks_too_much_comes_again_when_he_is_told() -> None:
 
 
 def test_what_is_no_answer_is_told_in_a_sentence() -> None:
+    """A page of a proxy, perhaps."""
     for body in (
         b"<html>",
         b"[]",
@@ -200,6 +205,7 @@ def test_what_is_no_answer_is_told_in_a_sentence() -> None:
 
 
 def test_words_of_a_gateway_cannot_act_on_a_terminal() -> None:
+    """Control characters are escaped."""
     detail = json.dumps({"detail": "\x1b]0;x\x07"}).encode()
     with answering((400, {}, detail)) as url, pytest.raises(RestError) as refused:
         RestClient(url).history(SAMSUNG)
@@ -207,12 +213,14 @@ def test_words_of_a_gateway_cannot_act_on_a_terminal() -> None:
 
 
 def test_without_a_gateway_it_says_so() -> None:
+    """With the address."""
     url = address(free_port())
     with pytest.raises(RestError, match=f"no gateway answers at {url}"):
         RestClient(url).bars(SAMSUNG)
 
 
 def test_what_cannot_be_asked_is_refused() -> None:
+    """By the name of what is wrong."""
     with pytest.raises(ValueError, match="url 'ws://127"):
         RestClient("ws://127.0.0.1:8000/v1/stream")
     past = RestClient("http://127.0.0.1:1")

@@ -23,6 +23,7 @@ ACK = {"type": "ack", "op": "subscribe", "fields": FIELDS, "names": {"17": ISIN}
 
 
 def update(*rows: str, **names: str) -> str:
+    """Return the text of an update with rows."""
     named = json.dumps({number.strip("n"): isin for number, isin in names.items()})
     return (
         '{"type":"update","epoch":"k","offset":5,"window":1773964804000,'
@@ -67,6 +68,7 @@ TEXT = update(WHOLE, "[902,199500,1.5,-5,3,0]", n902="KR7000660001")
 
 
 def plain(value: Any) -> Any:
+    """Return a value with its decimals as a page has them."""
     if isinstance(value, dict):
         return {
             name: float(one) if name in ("cum_volume", "rate") else plain(one)

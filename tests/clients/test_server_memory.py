@@ -24,11 +24,13 @@ def test_a_server_that_may_evict_keys_is_told_with_what_to_set() -> None:
 
 
 def test_a_replica_that_takes_writes_is_told() -> None:
+    """They are gone when it synchronises."""
     replica = ServerMemory.decode({"role": "slave", "slave_read_only": 0})
     assert "is a replica that takes writes" in str(replica.why_forgetful())
 
 
 def test_memory_is_nearly_full_from_nine_tenths_on() -> None:
+    """Without a limit it never is."""
     assert ServerMemory.decode(LIMITED).is_nearly_full
     assert not ServerMemory(899, 1_000).is_nearly_full
     assert not ServerMemory(899, 0).is_nearly_full

@@ -87,6 +87,7 @@ def test_an_address_that_is_not_clear_says_what_to_encode() -> None:
 
 
 def test_an_address_is_shown_without_its_password() -> None:
+    """And without what may be one."""
     for url, expected in (
         ("redis://:p%40s%2Fs@host:1/2?x=y", "redis://host:1/2"),
         ("redis://:p@ss@host:1", "redis://host:1"),

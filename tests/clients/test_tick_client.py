@@ -63,6 +63,7 @@ class Seen:
         self.resets += 1
 
     def prices(self) -> dict[str, str]:
+        """Return the newest price of each instrument, as text."""
         return {isin: str(item["price"]) for isin, item in self.items.items()}
 
     def client(self, url: str, **options: Any) -> TickClient:
@@ -79,11 +80,13 @@ class Seen:
 
 @pytest.fixture(autouse=True)
 def _soon_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reconnect at once: the longest delay would be half a minute."""
     monkeypatch.setattr(tick_client, "random", lambda: 0.02)
 
 
 @pytest.fixture
 def port() -> int:
+    """The port of the gateway, restarts or not."""
     return free_port()
 
 
@@ -95,6 +98,7 @@ def proxy(board: Board) -> Iterator[Proxy]:
 
 
 def keys_held(seen: "Seen") -> int | None:
+    """Return how many keys the gateway holds, by its newest answer."""
     counts = [m["count"] for m in seen.messages if m["type"] == "ack" and "count" in m]
     return counts[-1] if counts else None
 
@@ -102,6 +106,7 @@ def keys_held(seen: "Seen") -> int | None:
 async def follow(
     client: TickClient, key: str, callback: Callable[[Item], None]
 ) -> None:
+    """Follow a key for as long as it can be followed."""
     async with client as ticks:
         ticks.subscribe([key], callback)
         await asyncio.sleep(600)
@@ -510,6 +515,8 @@ def test_a_call_that_cannot_be_meant_is_refused(
 
 
 def test_an_async_callback_is_refused() -> None:
+    """Nobody would await it."""
+
     async def put(_: Item) -> None:
         pass
 
@@ -660,6 +667,7 @@ async def run_script(script: Path) -> tuple[int | None, str, str]:
 
 
 def test_no_digit_is_lost() -> None:
+    """A price is the decimal that was sent."""
     numbers = '"price":0.30,"size":12345678901234567890.10,"seq":9007199254740993'
     numbers += f',"time":1,"isin":"{SAMSUNG}"'
     [item] = read_message(f'{{"type":"update","data":[{{{numbers}}}]}}')["data"]
@@ -675,6 +683,7 @@ def test_the_delay_grows_to_half_a_minute() -> None:
 
 
 def test_it_comes_back_after_some_codes_and_not_after_others() -> None:
+    """As the protocol's table says."""
     assert all(map(is_final, (1000, 1003, 1007, 1008, 1009, 4500, 4501)))
     assert not any(map(is_final, (1006, 1011, 1012, 1013, 4401, 4408, 4429)))
 

@@ -54,6 +54,7 @@ def seqs(topic: KafkaTopic, partitions: int) -> list[list[int]]:
 
 
 def expected(count: int, partitions: int) -> list[list[int]]:
+    """Return the numbers that each partition is to have, in order."""
     places = [partition_of(isin, partitions) for isin in ISINS]
     return [
         [n for n in range(count) if places[n % len(ISINS)] == partition]
@@ -170,9 +171,30 @@ async def test_what_is_left_when_the_time_is_over_is_told(
     assert 1 <= found <= 1 + left.in_doubt
 
 
+async def test_a_cancelled_block_appends_what_it_was_given(kafka: Broker) -> None:
+    """The first cancellation is waited for."""
+    topic = make_topic(kafka, 1)
+    taken = asyncio.Event()
+
+    async def produce() -> None:
+        async with TradeProducer(address(topic)) as producer:
+            for number in range(500):
+                await producer.send(make_fields(number))
+            taken.set()
+            await asyncio.sleep(600)
+
+    task = asyncio.create_task(produce())
+    await taken.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seqs(topic, 1) == [list(range(500))]
+
+
 async def test_what_the_topic_cannot_take_is_refused_alone(
     kafka: Broker, tmp_path: Path
 ) -> None:
+    """Counted by reason; the others are there."""
     topic, path = make_topic(kafka, 1, max_message_bytes="5000"), tmp_path / "r.json"
     plain = {"compression.type": "none"}
     one = TradeProducer(address(topic), kafka_options=plain, receipt=path)
@@ -211,7 +233,25 @@ async def test_a_topic_that_was_made_anew_gets_nothing(
     assert payloads(topic, 1) == []
 
 
+async def test_two_producers_at_once(kafka: Broker) -> None:
+    """Both write, and each counts its own."""
+    topic = make_topic(kafka, 1)
+
+    async def produce(start: int) -> int:
+        async with TradeProducer(address(topic)) as producer:
+            for number in range(start, start + 2_000):
+                await producer.send(make_fields(number))
+        return producer.acknowledged
+
+    assert await asyncio.gather(produce(0), produce(10_000)) == [2_000, 2_000]
+    [found] = seqs(topic, 1)
+    for start in (0, 10_000):
+        own = [n for n in found if start <= n < start + 2_000]
+        assert own == list(range(start, start + 2_000))
+
+
 async def test_options_reach_the_client_and_bad_ones_are_told(kafka: Broker) -> None:
+    """Credentials, for instance."""
     topic = make_topic(kafka, 1)
     secured = f"kafka://{kafka.sasl_servers}/{topic.topic}"
     given = sasl_options(kafka, kafka.password)
@@ -227,6 +267,7 @@ async def test_options_reach_the_client_and_bad_ones_are_told(kafka: Broker) -> 
 
 
 async def test_a_topic_or_broker_that_is_not_there_is_told(kafka: Broker) -> None:
+    """With what creates the topic."""
     with pytest.raises(LogUnusable, match=r"does not exist.*`tickthrottle topic`"):
         await TradeProducer(f"kafka://{kafka.servers}/missing").__aenter__()
     servers = f"127.0.0.1:{free_port()}"

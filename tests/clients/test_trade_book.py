@@ -12,6 +12,7 @@ A, B = "trades:KR7005930003", "trades:KR7000660001"
 
 
 def message(number: int, missed: int | None, *prices: str) -> dict[str, Any]:
+    """Return a message of the first instrument."""
     entries = [{"time": 1, "window": 2_000, "price": Decimal(p)} for p in prices]
     isin = A.removeprefix("trades:")
     return {"isin": isin, "number": number, "missed": missed, "entries": entries}
@@ -46,6 +47,7 @@ def test_one_that_never_had_any_has_lost_none() -> None:
 
 
 def test_what_no_gateway_sends_is_refused() -> None:
+    """By any exception."""
     for entry in (
         {"time": 1},
         {"time": "1", "window": 1},
@@ -57,6 +59,7 @@ def test_what_no_gateway_sends_is_refused() -> None:
 
 
 def test_trades_add_up_by_what_they_count_for() -> None:
+    """What takes a trade back is none."""
     trades = [
         {"price": Decimal(10), "size": Decimal("0.5")},
         {"price": Decimal(12), "size": Decimal(2), "updates": "last,volume"},

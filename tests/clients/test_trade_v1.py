@@ -72,6 +72,7 @@ def test_what_is_sent_comes_out_of_the_log_equal(sent: Trade) -> None:
 
 
 def exactly(value: Any) -> Any:
+    """Return a value that equals only one with the same digits."""
     if type(value) is JsonNumber or type(value) is int:
         text = value.text if type(value) is JsonNumber else str(value)
         return Decimal(text).as_tuple()
@@ -106,6 +107,7 @@ def test_whatever_is_given_is_a_trade_or_an_error_by_name(
 
 
 def test_what_has_no_names_is_no_trade() -> None:
+    """A list, for instance."""
     with pytest.raises(InvalidTrade, match="is no mapping of fields"):
         encode_trade([1], int)  # type: ignore[arg-type]
 

@@ -13,12 +13,14 @@ DOCUMENT_PATH = ROOT / "docs" / "asyncapi.yaml"
 
 @cache
 def document() -> dict[str, Any]:
+    """Return docs/asyncapi.yaml."""
     found: dict[str, Any] = yaml.safe_load(DOCUMENT_PATH.read_text("utf-8"))
     return found
 
 
 @cache
 def validator(message: str) -> Draft7Validator:
+    """Return what checks a message of this name."""
     schema = document()["components"]["messages"][message]["payload"]
     # References lead from the document's root.
     return Draft7Validator({**schema, "components": document()["components"]})

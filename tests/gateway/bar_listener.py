@@ -19,6 +19,7 @@ EXACT = ("open", "high", "low", "close", "volume", "value")
 
 
 def figures_of(bar: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a bar as ``bar_oracle`` has it."""
     exact = {name: fraction(bar[name]) for name in EXACT}
     return {**exact, "trades": bar["trades"], "revision": bar["revision"]}
 
@@ -31,6 +32,7 @@ class BarListener:
         self.went_back: list[Place] = []
 
     def put(self, bar: dict[str, Any]) -> None:
+        """Take in what has changed."""
         place = bar["isin"], bar["start"]
         known = self.bars.get(place)
         edition = bar["revision"], bar["trades"]
@@ -39,6 +41,7 @@ class BarListener:
         self.bars[place] = bar
 
     def figures(self) -> dict[Place, dict[str, Any]]:
+        """Return every bar as ``bar_oracle`` has it."""
         return {place: figures_of(bar) for place, bar in tuple(self.bars.items())}
 
 
@@ -46,6 +49,7 @@ class BarListener:
 def listening(
     gateway: Gateway, isins: Collection[str], interval: str = "1m", last: int = 60
 ) -> Iterator[BarListener]:
+    """Follow the bars of instruments until the block ends."""
     listener, over = BarListener(), asyncio.Event()
     loop = asyncio.new_event_loop()
 

@@ -71,6 +71,7 @@ class BarPublisher:
     def publish(
         self, *bars: Bar, clock_ms: int | None = None, is_lost: bool = False
     ) -> BarsUpdate:
+        """Publish a batch; nobody hears of one that is lost."""
         self.sequence += 1
         self.clock_ms = max(self.clock_ms, clock_ms or 0)
         days = self._take_in(bars)
@@ -105,12 +106,15 @@ class BarPublisher:
         return update
 
     def repeat(self, update: BarsUpdate) -> None:
+        """Send a message again."""
         self._client.publish(self.keys.updates("bars"), update.encode())
 
     def spoil(self) -> None:
+        """Send what no job would have sent."""
         self._client.publish(self.keys.updates("bars"), b"{nonsense")
 
     def publish_movers(self, bars: Sequence[Bar], sequence: int = 1) -> bytes:
+        """Publish lists made of the bars of one span."""
         lists = {n: [row(b) for b in some] for n, some in rank(bars, 5).items()}
         span = bars[0].start_ms, bars[0].end_ms
         encoded = MoversList(self.epoch, sequence, *span, len(bars), lists).encode()
@@ -118,15 +122,18 @@ class BarPublisher:
         return encoded
 
     def publish_burst(self, bar: Bar) -> None:
+        """Publish a burst that has ended."""
         self._client.xadd(self.keys.bursts, {"burst": TradingBurst(bar).encode()})
 
     def publish_move(self, before: str, after: str, isin: str = SAMSUNG) -> None:
+        """Publish a move of three seconds."""
         start_us = FIRST_MS * 1_000
         prices = Decimal(before), Decimal(after)
         move = Move(isin, start_us, start_us + 3_000_000, 7, *prices)
         self._client.xadd(self.keys.moves, {"move": move.encode()})
 
     def tell_state(self, product: str = "bars", **fields: int | str) -> None:
+        """Have the query say what its state store holds."""
         name = f"{self.keys.progress(product)}:state"
         self._client.hset(name, mapping={k: orjson.dumps(v) for k, v in fields.items()})
 

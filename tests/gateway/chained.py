@@ -20,6 +20,7 @@ class Market:
         return f"ws://127.0.0.1:{self.gateway.port}/v1/stream"
 
     def trade(self, *isins: str, late: bool = False) -> None:
+        """Publish the next window, with trades of these."""
         at_ms = self.windows * W
         for number, isin in enumerate(isins):
             for more in range(1 + number):

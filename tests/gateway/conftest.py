@@ -16,6 +16,7 @@ from tests.ports import free_port
 
 @pytest.fixture
 def publisher(client: redis.Redis) -> Publisher:
+    """A publisher that has not published anything."""
     return Publisher(client)
 
 

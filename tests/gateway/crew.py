@@ -54,6 +54,7 @@ class Crew:
         return reports if are_new else None
 
     def are_there(self) -> bool:
+        """Say whether all answer, and have read the stored state."""
         assert self.process.poll() is None, "the gateway has ended; its log says why"
         try:
             return (
@@ -64,6 +65,7 @@ class Crew:
             return False
 
     def pids(self) -> list[int]:
+        """Return the workers' process ids."""
         return [worker["pid"] for worker in self.reports()]
 
     def reports_without(self, pid: int) -> list[dict[str, Any]] | None:
@@ -83,6 +85,7 @@ def crew(
     port: int = 0,
     **settings: object,
 ) -> Iterator[Crew]:
+    """Run a gateway until the block ends."""
     port = port or free_port()
     named = {f"TICKTHROTTLE_{name.upper()}": str(v) for name, v in settings.items()}
     environment = {**os.environ, "REDIS_URL": redis_url, **named}

@@ -66,13 +66,16 @@ class Crowd:
         return count
 
     def gather(self, offset: int, expected: int) -> None:
+        """Wait until so many have an update."""
         self._ask("gather", offset, expected)
 
     def close_codes(self) -> Counter[int]:
+        """Return how often a stream was closed, by the code."""
         codes: Counter[int] = self._ask("close_codes")
         return codes
 
     def faults(self) -> list[str]:
+        """Return what clients found wrong, if they were told to check."""
         faults: list[str] = self._ask("faults")
         return faults
 
@@ -131,6 +134,7 @@ class _Client(WSListener):
         return self.is_ready
 
     def cut(self) -> None:
+        """Lose the connection."""
         assert self.transport is not None
         self.transport.disconnect(graceful=False)
         self.transport = None

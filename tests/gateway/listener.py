@@ -25,30 +25,37 @@ class Listener:
         self.ended = asyncio.Event()
 
     def wake(self) -> None:
+        """Note it."""
         self.woken.set()
 
     is_ready = False
 
     def write(self, frame: bytes) -> int:
+        """Never called: it is never ready."""
         raise NotImplementedError
 
     def stuck_s(self, now_s: float) -> float:
+        """As the test says."""
         return 1e6 if self.stuck else self.stuck_for_s
 
     def end(self, ending: Ending) -> None:
+        """Note it."""
         self.ending = ending
         self.ended.set()
 
     def subscribe(self, *keys: str) -> None:
+        """Have the client watch the keys, its snapshot behind it."""
         text = json.dumps({"op": "subscribe", "keys": keys})
         self.client.commands.answer(text, 0.0, 0)
         self.frames()
         self.woken.clear()
 
     def next_frame(self) -> bytes | None:
+        """Return what the client is due next."""
         return self.client.next_frame()
 
     def frames(self) -> list[dict[str, Any]]:
+        """Return everything the client is due."""
         found = []
         while (frame := self.next_frame()) is not None:
             found.append(json.loads(frame))

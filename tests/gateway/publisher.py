@@ -26,6 +26,7 @@ from throttle.contract.trade_order import is_newer
 
 
 def load_instruments(client: redis.Redis, text: str, namespace: str = "tt") -> None:
+    """Have the instrument table be a list, whatever it was before."""
     store = RedisInstrumentStore(client, namespace)
     wanted = parse_list(text.splitlines(keepends=True))
     load_list(store, wanted, is_forced=True)
@@ -47,9 +48,11 @@ class Publisher:
         self._window_ms = window_ms
 
     def publish(self, *rows: Row, groups: Iterable[Group] = ()) -> WindowSnapshot:
+        """Publish one window."""
         return self._publish([rows], is_lost=False, groups=groups)
 
     def publish_at(self, end_ms: int, *rows: Row) -> WindowSnapshot:
+        """Publish the window that ends then."""
         return self._publish([rows], is_lost=False, window=end_ms)
 
     def publish_part(
@@ -62,12 +65,15 @@ class Publisher:
     def publish_lost(
         self, *rows: Row, window: int | None = None, groups: Iterable[Group] = ()
     ) -> WindowSnapshot:
+        """Publish one window whose message reaches nobody."""
         return self._publish([rows], is_lost=True, window=window, groups=groups)
 
     def forget_windows(self) -> None:
+        """Empty the window log."""
         self._client.xtrim(self.keys.windows, maxlen=0)
 
     def know_jobs(self, *names: str) -> None:
+        """Have the stored state say that these jobs publish."""
         for name in names:
             self._client.hset(self.keys.meta, f"cut:{name}", '{"end_ms":0}')
 
@@ -76,9 +82,11 @@ class Publisher:
         return self._publish(windows, is_lost=False)
 
     def list_instruments(self, text: str = INSTRUMENT_LIST) -> None:
+        """Have the instrument table be a list."""
         load_instruments(self._client, text)
 
     def repeat(self, snapshot: WindowSnapshot) -> None:
+        """Send a message again."""
         self._client.publish(self.keys.updates, snapshot.encode())
 
     def _publish(
@@ -148,6 +156,7 @@ class Publisher:
         return message
 
     def _last(self, isins: set[str]) -> dict[str, LastValue]:
+        """Return what is stored of some instruments."""
         names = sorted(isins)
         values = self._client.hmget(self.keys.last, names) if names else []
         return {

@@ -7,6 +7,7 @@ from starlette.types import Message
 
 
 def make_request(gone: asyncio.Event | None = None) -> Request:
+    """Return a GET whose client stays, or goes when ``gone`` is set."""
     gone = gone or asyncio.Event()
 
     async def receive() -> Message:

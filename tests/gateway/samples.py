@@ -45,6 +45,7 @@ FIRST_WINDOW = 1_773_964_802_000
 
 
 def make_isins(count: int) -> list[str]:
+    """Return so many different valid ISINs, in order."""
     numbers = [f"KR7{n:08d}" for n in range(count)]
     return [n + stdnum_isin.calc_check_digit(n) for n in numbers]
 
@@ -92,14 +93,17 @@ def sums_of(item: Mapping[str, Any]) -> RowSums:
 
 
 def parse_exact(frame: bytes) -> Any:
+    """Read a frame; its numbers stay text."""
     return json.loads(frame, parse_int=str, parse_float=str)
 
 
 def make_priced_row(isin: str, seq: int = 1) -> Row:
+    """Return a row whose price can be told from its ``seq``."""
     return make_row(isin, price_of(seq), seq)
 
 
 def price_of(seq: int) -> str:
+    """Return the price of the rows that ``make_priced_row`` makes."""
     return f"{seq + 100}.5"
 
 
@@ -133,6 +137,7 @@ def make_group(name: str = "market:KOSPI", trades: int = 1, **figures: int) -> G
 
 
 def at_window(group: Group, window: int) -> Group:
+    """Return the same figures in a window."""
     _, _, rest = group.body.partition(b',"instruments":')
     name = orjson.dumps(group.key)
     body = b'{"group":%b,"window":%d,"instruments":%b' % (name, window, rest)
@@ -140,6 +145,7 @@ def at_window(group: Group, window: int) -> Group:
 
 
 def make_board(*rows: Row, offset: int = 1) -> Board:
+    """Return a board that has just taken ``rows`` in."""
     board = Board()
     board.replace(Position(EPOCH, offset - 1, FIRST_WINDOW), [])
     board.apply(make_snapshot(offset, *rows))
@@ -152,6 +158,7 @@ def make_commands(
     bounds: Bounds = BOUNDS,
     **settings: object,
 ) -> ClientCommands:
+    """Return what answers a client on ``board``, its clock at 0."""
     chosen = GatewaySettings.model_validate(settings)
     counters = Counters()
     key_sets = (
@@ -176,6 +183,7 @@ def make_commands(
 
 
 def make_update(board: Board, news: News) -> Update:
+    """Return the update of what has just been put on the board."""
     rows = news.windows, news.rows, board.numbers, news.groups
     return Update(board.complete, *rows, news.first_new)
 

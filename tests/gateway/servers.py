@@ -41,10 +41,12 @@ class Gateway:
     app: GatewayApp | None = None
 
     def stop(self) -> None:
+        """Stop as SIGTERM would."""
         if self.server is not None:
             self.server.should_exit = True
 
     def get(self, path: str) -> tuple[int, bytes]:
+        """Return status and body of a GET."""
         status, body, _ = self.fetch(path)
         return status, body
 
@@ -64,9 +66,11 @@ class Gateway:
                 return error.code, error.read(), dict(error.headers)
 
     def close_client(self, client_id: str) -> int:
+        """Close a client as an operator at this port; return the status."""
         return self.send("DELETE", f"/v1/clients/{client_id}")
 
     def send(self, method: str, path: str) -> int:
+        """Ask for a change; return the status."""
         url = f"http://{self.host}:{self.port}{path}"
         asked = urllib.request.Request(url, method=method)
         try:
@@ -77,41 +81,50 @@ class Gateway:
                 return error.code
 
     def health(self) -> dict[str, Any]:
+        """Return what /health/ready says to operators."""
         health: dict[str, Any] = json.loads(self.operators.get("/health/ready")[1])
         return health
 
     @property
     def operators(self) -> "Gateway":
+        """The same gateway, asked by an operator."""
         port = self.port + 1 if self.operators_port is None else self.operators_port
         return Gateway(self.host, port, self.server, port)
 
     @property
     def hub(self) -> Hub:
+        """Its hub, which lives in another thread."""
         assert self.app is not None
         return self.app._backend.stream.hub
 
     def count(self, name: str) -> int:
+        """Return a counter."""
         return int(self.health()["counters"][name])
 
     def is_loaded(self) -> bool:
+        """Say whether it serves, and has read the stored state."""
         try:
             return self.count("reloads") > 0
         except OSError:
             return False
 
     def wait_until(self, offset: int) -> None:
+        """Wait until the gateway has the window with this offset."""
         eventually(lambda: self.health()["offset"] >= offset)
 
     def wait_for(self, name: str, least: int = 1) -> None:
+        """Wait until a counter has come so far."""
         eventually(lambda: self.count(name) >= least)
 
     @contextmanager
     def stream(self, query: str = "", **options: Any) -> Iterator["Stream"]:
+        """Open a stream and take its welcome."""
         url = f"ws://{self.host}:{self.port}/v1/stream{query}"
         with connect(url, compression=None, **options) as connection:
             yield Stream(connection)
 
     def close_code_of_a_new_stream(self) -> int | None:
+        """Open a stream that is not welcome; return how it was closed."""
         url = f"ws://{self.host}:{self.port}/v1/stream"
         with connect(url, compression=None) as connection:
             with suppress(ConnectionClosed):
@@ -141,12 +154,15 @@ class Stream:
         self.welcome = self.take("welcome")
 
     def say(self, **message: Any) -> None:
+        """Send a message."""
         self.connection.send(json.dumps(message))
 
     def raw(self, within_s: float = 10) -> bytes:
+        """Return the next frame."""
         return self.connection.recv(timeout=within_s, decode=False)
 
     def next(self) -> dict[str, Any]:
+        """Return the next frame, which has to be as the documents say."""
         frame: dict[str, Any] = json.loads(self.raw())
         check_message(frame)
         return frame
@@ -167,6 +183,7 @@ class Stream:
         raise AssertionError(f"wanted {kind}, it did not come")
 
     def subscribe(self, *keys: str, **further: Any) -> list[dict[str, Any]]:
+        """Subscribe and return the items of the snapshot."""
         self.say(op="subscribe", keys=list(keys), **further)
         self.take("ack")
         items = []
@@ -177,6 +194,7 @@ class Stream:
                 return items
 
     def close_code(self) -> int | None:
+        """Read to the end and return how the connection was closed."""
         with suppress(ConnectionClosed):
             while True:
                 self.raw()
@@ -199,6 +217,7 @@ def running_gateway(
 
 @contextmanager
 def serving(server: uvicorn.Server, *sockets: socket.socket) -> Iterator[None]:
+    """Run a server in a thread until the block ends."""
     thread = Thread(target=server.run, kwargs={"sockets": list(sockets)})
     thread.start()
     try:

@@ -45,5 +45,6 @@ class StalledReader:
                     return
 
     def close(self) -> None:
+        """Go without a word."""
         self._file.close()
         self.socket.close()

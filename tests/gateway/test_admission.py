@@ -36,6 +36,7 @@ def test_a_page_of_another_host_is_refused_before_the_upgrade(gateway: Gateway) 
 
 
 def test_an_origin_that_cannot_be_read_is_another_host(gateway: Gateway) -> None:
+    """Of the stream and of events."""
     for origin in ["http://[", "http://[::1", "\xff://", "[" * 9_000]:
         head = f"GET /v1/sse?keys=* HTTP/1.1\r\nHost: x\r\nOrigin: {origin}\r\n\r\n"
         upgrade = upgrade_request("", f"Origin: {origin[:8_000]}")
@@ -123,6 +124,7 @@ def test_a_client_that_does_not_learn_is_closed(
 
 
 def test_a_good_message_makes_up_for_bad_ones(redis_url: str) -> None:
+    """Only refusals in a row count."""
     with (
         running_gateway(redis_url, messages_per_second=500) as gateway,
         gateway.stream() as stream,

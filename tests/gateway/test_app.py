@@ -64,6 +64,7 @@ def test_a_page_has_its_files_under_a_path_too(gateway: Gateway, port: str) -> N
 
 @pytest.mark.redis
 def test_there_are_no_interactive_api_pages(gateway: Gateway) -> None:
+    """They would load scripts from elsewhere."""
     assert {gateway.get(p)[0] for p in ("/docs", "/redoc", "/openapi.json")} == {404}
 
 
@@ -79,6 +80,7 @@ def test_every_script_of_the_pages_is_valid() -> None:
 
 
 async def test_the_death_of_the_feed_takes_the_process_down() -> None:
+    """Better gone than serving old prices."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", DEAD_FEED, stdout=asyncio.subprocess.PIPE
     )

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.redis
 
 @pytest.fixture
 def key_file(tmp_path: Path) -> Path:
+    """The file with the tests' secret."""
     path = tmp_path / "token.key"
     path.write_text(SECRET + "\n")
     return path
@@ -33,6 +34,7 @@ def key_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def guarded(publisher: Publisher, redis_url: str, key_file: Path) -> Iterator[Gateway]:
+    """A gateway that asks for tokens and has two instruments."""
     publisher.publish(make_row(SAMSUNG), make_row(HYNIX))
     with running_gateway(
         redis_url, Bounds(auth_s=1), token_key_file=key_file
@@ -42,6 +44,7 @@ def guarded(publisher: Publisher, redis_url: str, key_file: Path) -> Iterator[Ga
 
 
 def authenticate(stream: Stream, token: str) -> dict[str, Any]:
+    """Show a token and return the ack."""
     stream.say(op="auth", id=0, token=token)
     return stream.take("ack")
 
@@ -130,6 +133,7 @@ def test_the_reason_for_the_end_is_readable(guarded: Gateway) -> None:
 
 
 def fetch(gateway: Gateway, path: str, token: str | None) -> tuple[int, dict[str, Any]]:
+    """Return status and body of a request with a token."""
     url = f"http://{gateway.host}:{gateway.port}{path}"
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     try:
@@ -170,6 +174,7 @@ def test_rest_gives_what_the_token_allows(guarded: Gateway) -> None:
 
 
 def test_an_event_stream_with_a_token(guarded: Gateway) -> None:
+    """It ends when the token does."""
     url = f"http://{guarded.host}:{guarded.port}/v1/sse?keys={SAMSUNG},{HYNIX}"
     token = make_token(-CLOCK_SKEW_S + 2, tick={"keys": [SAMSUNG]})
     headers = {"Authorization": f"Bearer {token}"}
@@ -182,6 +187,7 @@ def test_an_event_stream_with_a_token(guarded: Gateway) -> None:
 
 
 def ticket(within_s: float, *, lasts_s: float = 60) -> str:
+    """Return a ticket that opens streams for so long."""
     return make_token(lasts_s, tick={"open_until": time.time() + within_s})
 
 

@@ -34,6 +34,7 @@ run()
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    """Send every message back."""
     await receive()
     await send({"type": "websocket.accept"})
     while (message := await receive())["type"] == "websocket.receive":

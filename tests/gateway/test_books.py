@@ -26,6 +26,7 @@ def write_ledger(client: redis.Redis, read: int, superseded: int) -> None:
 
 
 def encoded_cut(end_ms: int) -> str:
+    """Encode a cut as the throttle stores it."""
     return json.dumps(Cut(end_ms, (0,), (0,)).to_offset())
 
 

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.redis
 
 @pytest.fixture
 def market(redis_url: str) -> Iterator[Market]:
+    """A market that has published two windows."""
     with (
         ThrottleDriver(redis_url=redis_url) as driver,
         running_gateway(redis_url, heartbeat_ms=200) as gateway,
@@ -33,6 +34,7 @@ def market(redis_url: str) -> Iterator[Market]:
 
 
 async def until_offset(seen: list[Verdict], offset: int) -> None:
+    """Wait until something was said up to an offset."""
     await soon(lambda: bool(seen) and seen[-1].offset >= offset)
 
 
@@ -67,6 +69,7 @@ async def test_a_client_of_everything_checks_rows_totals_and_hashes(
 
 
 async def test_a_client_of_some_keys_checks_hashes_and_totals(market: Market) -> None:
+    """Also of windows that bring it nothing."""
     seen: list[Verdict] = []
     async with TickClient(market.url, verify=True, on_chain=seen.append) as ticks:
         ticks.subscribe(B, lambda _: None)
@@ -78,6 +81,7 @@ async def test_a_client_of_some_keys_checks_hashes_and_totals(market: Market) ->
 
 
 async def test_who_does_not_ask_gets_no_byte_more(market: Market) -> None:
+    """Nothing of it is in any message."""
     messages: list[dict[str, Any]] = []
     async with TickClient(market.url, on_message=messages.append) as ticks:
         ticks.subscribe("*", lambda _: None)
@@ -112,6 +116,7 @@ class Line:
         await self._server.wait_closed()
 
     async def cut(self) -> None:
+        """End each connection."""
         for link in [*self._links]:
             await link.close(1012)
 

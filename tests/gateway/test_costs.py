@@ -33,6 +33,7 @@ ELSEWHERE = ("127.0.0.9", 0)
 
 @pytest.fixture
 def market(publisher: Publisher, client: redis.Redis) -> Publisher:
+    """Two hundred instruments with a trade, one of them with bars."""
     publisher.publish(*map(make_row, [SAMSUNG, *INSTRUMENTS]))
     BarPublisher(client).publish(make_bar(closed=True))
     return publisher
@@ -40,12 +41,14 @@ def market(publisher: Publisher, client: redis.Redis) -> Publisher:
 
 @contextmanager
 def serving(redis_url: str, **settings: Any) -> Iterator[Gateway]:
+    """Run a gateway that has read what is published."""
     with running_gateway(redis_url, **settings) as gateway:
         gateway.wait_for("reloads")
         yield gateway
 
 
 def get_from(gateway: Gateway, source: tuple[str, int], path: str) -> int:
+    """Return the status of a GET that comes from an address."""
     connection = HTTPConnection(
         gateway.host, gateway.port, timeout=10, source_address=source
     )
@@ -57,12 +60,14 @@ def get_from(gateway: Gateway, source: tuple[str, int], path: str) -> int:
 
 
 def ask_for_everything(stream: Stream) -> dict[str, Any]:
+    """Subscribe to every instrument anew; return the answer."""
     stream.say(op="unsubscribe", keys=["*"])
     stream.say(op="subscribe", id=7, keys=["*"])
     return answer_of(stream, 7)
 
 
 def answer_of(stream: Stream, message_id: int) -> dict[str, Any]:
+    """Read on until a message is answered; return the answer."""
     while True:
         frame = stream.raw()
         if b'"id":%d,' % message_id in frame[:100]:
@@ -174,6 +179,7 @@ def test_messages_have_a_price_even_if_nothing_is_sent_for_them(
 
 
 def test_opening_streams_has_a_price(publisher: Publisher, redis_url: str) -> None:
+    """However little they ask for."""
     with serving(redis_url, rows_per_second=2) as gateway:
         with gateway.stream():
             assert gateway.close_code_of_a_new_stream() == 1013
@@ -236,6 +242,7 @@ def test_a_subscribe_counts_the_bars_that_are_read_for_it(
 def test_nothing_is_read_for_a_client_that_has_gone(
     client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
+    """And others do not wait behind it."""
     publisher = Publisher(client, window_ms=60_000)
     bars = BarPublisher(client)
     bars.publish(make_bar(closed=True))
@@ -299,6 +306,7 @@ def test_all_that_an_address_asks_for_comes_out_of_one_share(
 def test_who_has_had_his_share_waits_whatever_he_asks_for(
     market: Publisher, redis_url: str
 ) -> None:
+    """Health, operators and others do not."""
     with serving(redis_url) as gateway, gateway.stream() as stream:
         gateway.hub.turns.charge([gateway.host], 1_000)
         stream.say(op="ping")
@@ -318,6 +326,7 @@ def test_who_has_had_his_share_waits_whatever_he_asks_for(
 def test_a_planned_stop_has_no_trace_for_a_request_that_is_under_way(
     publisher: Publisher, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Whoever asked has not read its answer."""
     many = make_isins(4_000)
     publisher.publish(*map(make_row, many))
     with (

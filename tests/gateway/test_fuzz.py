@@ -128,6 +128,7 @@ def test_any_value_in_any_field_has_an_answer(message: dict[str, Any], op: str) 
 
 
 def frame(opcode: int, payload: bytes, chance: Random) -> bytes:
+    """Return a client's frame, its header as often wrong as right."""
     first = opcode | chance.choice((0x80, 0x80, 0x80, 0x00, 0xC0, 0xF0))
     size = len(payload)
     masked = chance.choice((0x80, 0x80, 0x80, 0x00))

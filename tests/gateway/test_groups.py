@@ -27,10 +27,12 @@ KOSPI, CHIPS = "group:market:KOSPI", "group:sector:chips"
 
 
 def groups_of(frame: dict[str, Any]) -> dict[str, int]:
+    """Return the groups in a frame and their trades."""
     return {g["group"]: g["trades"] for g in frame.get("groups", [])}
 
 
 def isins_of(frame: dict[str, Any]) -> list[str]:
+    """Return the instruments in a frame."""
     return [item["isin"] for item in frame.get("data", ())]
 
 
@@ -45,6 +47,7 @@ def documented_client(url: str) -> str:
 def test_a_newcomer_sees_a_market_and_the_figures_of_a_sector(
     publisher: Publisher, redis_url: str
 ) -> None:
+    """With the ten lines that the page has."""
     publisher.list_instruments()
     publisher.publish(make_row(NAVER, "0.30"))
     with running_gateway(redis_url) as gateway:
@@ -92,6 +95,7 @@ def test_who_follows_a_sector_follows_its_renaming(
 
 
 def next_with_groups(stream: Stream) -> dict[str, Any]:
+    """Return the next snapshot or update that has groups."""
     while True:
         frame = stream.next()
         if "groups" in frame:
@@ -101,6 +105,7 @@ def next_with_groups(stream: Stream) -> dict[str, Any]:
 def test_clients_of_groups_alone_get_frames_without_data(
     publisher: Publisher, gateway: Gateway
 ) -> None:
+    """Quiet windows bring nothing."""
     with gateway.stream("?keys=group:market:KOSPI") as stream:
         assert stream.take("ack")["accepted"] == [KOSPI]
         assert "groups" not in stream.take("snapshot")
@@ -119,6 +124,7 @@ def test_clients_of_groups_alone_get_frames_without_data(
 
 
 def test_events_bring_groups_too(publisher: Publisher, gateway: Gateway) -> None:
+    """And resume where they were."""
     publisher.publish(groups=[make_group(trades=5), make_group("sector:chips", 1)])
     gateway.wait_until(2)
     with listening(gateway, "?keys=group:*") as (_, events):

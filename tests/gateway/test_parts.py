@@ -13,6 +13,7 @@ Item = tuple[str, int, int]
 
 
 def items(frame: dict[str, object]) -> list[Item]:
+    """Return instrument, seq and trades of everything in a frame."""
     data = frame["data"]
     assert isinstance(data, list)
     return sorted((item["isin"], item["seq"], item["trades"]) for item in data)

@@ -35,6 +35,7 @@ def own_server(port: int, folder: Path) -> Iterator[str]:
 
 
 def codes(gateway: Gateway) -> list[str]:
+    """Return the reasons the public is told."""
     body = json.loads(gateway.get("/health/ready")[1])
     assert body["ready"] == (not body["reasons"])
     return [reason["code"] for reason in body["reasons"]]
@@ -159,6 +160,7 @@ def test_a_policy_that_changes_on_a_live_server_is_found(tmp_path: Path) -> None
 
 
 def test_a_calendar_that_ends_is_found(redis_url: str, tmp_path: Path) -> None:
+    """A calendar of a user's own, by its path."""
     path = tmp_path / "mine.json"
     last = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 29 * 86_400))
     calendar = {"market": "MINE", "zone": "UTC", "days": "Mon-Sun", "last": last}

@@ -63,6 +63,7 @@ def market(publisher: Publisher, client: redis.Redis) -> Publisher:
 
 @contextmanager
 def guarded(redis_url: str, folder: Path) -> Iterator[Gateway]:
+    """Run a gateway that asks for tokens."""
     path = folder / "token.key"
     path.write_text(SECRET)
     with running_gateway(
@@ -80,6 +81,7 @@ def guarded(redis_url: str, folder: Path) -> Iterator[Gateway]:
 
 
 def ask(gateway: Gateway, path: str, token: str) -> tuple[int, bytes]:
+    """Return the answer to a request with a token."""
     status, body, _ = gateway.fetch(path, Authorization=f"Bearer {token}")
     return status, body
 
@@ -188,6 +190,7 @@ def test_a_code_is_told_to_none_but_who_may_have_its_instrument(
 def test_half_a_character_in_a_token_is_refused(
     market: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
+    """With 401, over REST and on the stream."""
     token = make_token(tick={"keys": ["\ud800"]})
     with guarded(redis_url, tmp_path) as gateway:
         assert ask(gateway, "/v1/quotes", token)[0] == 401

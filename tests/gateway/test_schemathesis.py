@@ -74,6 +74,7 @@ def test_the_public_port_keeps_its_promises(listed: Gateway) -> None:
 
 
 def test_the_operators_port_keeps_its_promises(listed: Gateway) -> None:
+    """The same for what only operators have."""
     operators = listed.operators
     asked = ask_everything(operators, GenerationMode.POSITIVE, {"operators"})
     assert {"/v1/pipeline", "/v1/clients/{client_id}", "/v1/dead-letters"} <= asked

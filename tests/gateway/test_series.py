@@ -22,11 +22,13 @@ KRX, NXT, REGULAR = (f"{SAMSUNG}@{name}" for name in ("KRX", "NXT", "regular"))
 
 
 def of_series(row: Row, key: str) -> Row:
+    """Return a row under the key of a series."""
     return row._replace(isin=key, body=body_of(key, row.body))
 
 
 @pytest.fixture
 def kept(publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
+    """A gateway of two instruments, one of which has series."""
     publisher.list_instruments()
     publisher.publish()
     with running_gateway(redis_url) as running:
@@ -44,6 +46,7 @@ def publish(publisher: Publisher, price: str, seq: int = 1) -> None:
 
 
 def isins_of(frame: Any) -> list[str]:
+    """Return whose items a frame has."""
     return [item["isin"] for item in frame["data"]]
 
 
@@ -127,6 +130,7 @@ def test_bars_of_a_series(kept: Gateway, client: redis.Redis) -> None:
 def test_a_token_for_an_instrument_is_one_for_its_series(
     publisher: Publisher, redis_url: str, tmp_path: Any
 ) -> None:
+    """And one for a series is for that alone."""
     key_file = tmp_path / "key"
     key_file.write_text(SECRET)
     publisher.publish()

@@ -48,10 +48,12 @@ def kospi(
 
 
 def quoted(gateway: Gateway) -> list[str]:
+    """Return the instruments that have a quote."""
     return isins_of(json.loads(gateway.get("/v1/quotes")[1]))
 
 
 def problem_of(gateway: Gateway, path: str) -> tuple[int, str]:
+    """Return status and code of a refusal."""
     status, body = gateway.get(path)
     return status, json.loads(body)["code"]
 
@@ -136,6 +138,7 @@ def test_an_instrument_that_moves_in_comes_with_its_newest_trade(
 
 
 def test_the_gateway_of_every_market_names_none(gateway: Gateway) -> None:
+    """Clients tell them apart."""
     with gateway.stream() as stream:
         assert "market" not in stream.welcome
 

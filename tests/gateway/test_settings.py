@@ -37,6 +37,7 @@ def test_an_address_of_documents_is_one_of_a_site(bad: str) -> None:
 
 
 def test_origins_are_a_list_in_one_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Separated by commas; a bad one is named."""
     monkeypatch.setenv(
         "TICKTHROTTLE_ALLOWED_ORIGINS", "https://a.example, http://b:3000,"
     )

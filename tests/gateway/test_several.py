@@ -17,6 +17,7 @@ pytestmark = pytest.mark.redis
 
 
 def told(stream: Stream) -> bytes:
+    """Return the next frame but those that come by the clock."""
     while True:
         frame = stream.raw()
         if not frame.startswith((b'{"type":"heartbeat"', b'{"type":"status"')):

@@ -65,6 +65,7 @@ def told(rows: list[list[str]]) -> Fields:
 
 
 def described(schema: Mapping[str, Any], *without: str) -> Fields:
+    """Return what the AsyncAPI document says of fields."""
     return {
         name: (types(field), name in schema["required"])
         for name, field in schema["properties"].items()
@@ -73,6 +74,7 @@ def described(schema: Mapping[str, Any], *without: str) -> Fields:
 
 
 def types(field: Mapping[str, Any]) -> set[str]:
+    """Return the JSON types of a field."""
     if "$ref" in field:
         return types(SCHEMAS[field["$ref"].rpartition("/")[2]])
     if "oneOf" in field:
@@ -89,6 +91,7 @@ def test_a_message_of_the_server_has_its_fields(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(PARTS))
 def test_a_part_of_a_message_has_its_fields(name: str) -> None:
+    """As messages have."""
     assert told([*rows_of(name)]) == described(PARTS[name])
 
 
@@ -109,6 +112,7 @@ def test_messages_are_those_of_the_code() -> None:
 
 
 def codes_in(*functions: str) -> set[str]:
+    """Return the codes with which the gateway calls functions."""
     return {
         value.value
         for path in CODE
@@ -121,6 +125,7 @@ def codes_in(*functions: str) -> set[str]:
 
 
 def test_error_codes_are_those_of_the_code() -> None:
+    """In errors, and key by key."""
     rows = [row for row in rows_of("Closing and coming back") if len(row) == 3]
     for where, functions, schema in (
         ("`error`", ("BadMessage", "message_frame"), MESSAGES["error"]),
@@ -144,6 +149,7 @@ def test_close_codes_are_those_of_the_code() -> None:
 
 
 def test_an_example_is_what_its_message_says() -> None:
+    """What can be copied is right."""
     examples = re.findall(r'^\{"(?:type|op)".*\}$', SPEC, re.MULTILINE)
     assert len(examples) >= 5
     for example in examples:

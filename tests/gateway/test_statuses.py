@@ -41,26 +41,31 @@ class Exchange:
         self.time_us = TIME_US
 
     def say(self, status: str = "halted", isin: str = SAMSUNG, **more: Any) -> None:
+        """Add a status."""
         self.time_us += 1
         self.log.add(TradingStatus(isin, status, self.time_us, **more), self.time_us)
 
     def trade(self, price: str) -> None:
+        """Append a trade of Samsung's."""
         trade = Trade(SAMSUNG, self.time_us, 1, price, "1")
         self._client.xadd(stream_key("tt", 0), {FIELD: trade.to_wire()})
 
 
 @pytest.fixture
 def exchange(client: redis.Redis) -> Exchange:
+    """An exchange that has not said anything."""
     return Exchange(client)
 
 
 def follow(stream: Stream, keys: list[str]) -> None:
+    """Hold some keys, of which there is a snapshot and no status."""
     stream.say(op="subscribe", keys=keys)
     stream.take("ack")
     stream.take("snapshot")
 
 
 def take(stream: Stream) -> list[tuple[str, str]]:
+    """Return what the next message says of which instruments."""
     frame = stream.take("statuses")
     assert (frame["missed"], frame["snapshot"]) == (0, False)
     return [(entry["isin"], entry["status"]) for entry in frame["entries"]]
@@ -268,6 +273,7 @@ async def test_the_client_tells_each_once_and_knows_what_is_current(
 def test_feed_and_gateway_do_it_with_their_rights(
     client: redis.Redis, publisher: Publisher, redis_url: str
 ) -> None:
+    """As documented, and no more is needed."""
     publisher.publish()
     with (
         documented_users(client),

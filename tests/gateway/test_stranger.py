@@ -67,9 +67,11 @@ class Running(NamedTuple):
     log: Path
 
     def told(self) -> str:
+        """Return every line of its log."""
         return self.log.read_text()
 
     def stream_is_well(self) -> bool:
+        """Say whether somebody who behaves is answered."""
         with suppress(OSError):
             return self.gateway.get("/health/live")[0] == 200
         return False
@@ -159,6 +161,7 @@ def next_update(stream: Stream) -> dict[str, Any]:
 
 
 def check_answers(tallies: dict[str, Tally]) -> None:
+    """Every attack took place, and was answered as it is written."""
     assert set(tallies) == {SILENCE, *ATTACKS}
     assert all(tally.connections >= 40 for tally in tallies.values()), tallies
     for tally in tallies.values():

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which they keep their metrics."""
     folder = tmp_path / "metrics"
     folder.mkdir()
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(folder))
@@ -39,6 +40,7 @@ def metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def running(publisher: Publisher, redis_url: str, tmp_path: Path) -> Iterator[Crew]:
+    """Two workers that follow; one window is published already."""
     publisher.publish(make_row(SAMSUNG), make_row(HYNIX))
     with crew(redis_url, tmp_path) as found:
         yield found
@@ -236,6 +238,7 @@ def test_workers_stop_when_their_supervisor_was_killed(running: Crew) -> None:
 
 
 def test_what_is_wrong_is_told_once(tmp_path: Path) -> None:
+    """Before any worker begins."""
     with pytest.raises(GatewayFailed, match="token_key_file"):
         run_workers(
             GatewaySettings(port=0, workers=2, token_key_file=tmp_path / "none"), print
@@ -250,6 +253,7 @@ def test_what_is_wrong_is_told_once(tmp_path: Path) -> None:
 
 @contextmanager
 def listening_at(port: int) -> Iterator[None]:
+    """Have a port be somebody else's, who would share it."""
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sock.bind(("127.0.0.1", port))
@@ -258,12 +262,14 @@ def listening_at(port: int) -> Iterator[None]:
 
 
 def newest_window(operators: Gateway) -> dict[str, Any]:
+    """Return the newest window that went out."""
     body = operators.get("/v1/pipeline/windows?limit=1")[1]
     window: dict[str, Any] = orjson.loads(body)["data"][-1]
     return window
 
 
 def sample(operators: Gateway, name: str) -> float:
+    """Add up a metric over its labels."""
     body = operators.get("/metrics")[1].decode()
     return sum(
         value for key, value in read_samples(body).items() if key.startswith(name)

@@ -36,10 +36,12 @@ class TradeLog:
         self.count = 0
 
     def payload(self, isin: str, payload: bytes) -> None:
+        """Append any bytes where an instrument's trades are."""
         key = stream_key("tt", partition_of(isin, PARTITIONS))
         self._client.xadd(key, {FIELD: payload})
 
     def trade(self, isin: str = SAMSUNG, price: str = "71900", **extra: Any) -> None:
+        """Append a trade."""
         self.count += 1
         trade = Trade(isin, TIME_US + self.count, self.count, price, "2", extra)
         self.payload(isin, trade.to_wire())
@@ -47,6 +49,7 @@ class TradeLog:
 
 @pytest.fixture
 def log(client: redis.Redis) -> TradeLog:
+    """A log with a trade that was there before."""
     log = TradeLog(client)
     log.trade(price="1")
     return log
@@ -54,6 +57,7 @@ def log(client: redis.Redis) -> TradeLog:
 
 @pytest.fixture
 def following(log: TradeLog, publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
+    """A gateway beside the log."""
     publisher.list_instruments()
     publisher.publish()
     with running_gateway(redis_url) as running:
@@ -69,6 +73,7 @@ def follow(stream: Stream, log: TradeLog, *names: str) -> None:
 
 
 def take(stream: Stream, count: int) -> list[dict[str, Any]]:
+    """Return so many entries, whose numbers have no hole."""
     entries: list[dict[str, Any]] = []
     due: dict[str, int] = {}
     while len(entries) < count:
@@ -82,6 +87,7 @@ def take(stream: Stream, count: int) -> list[dict[str, Any]]:
 
 
 def is_read(gateway: Gateway, log: TradeLog) -> None:
+    """Wait until the gateway has begun to read the log."""
     before = gateway.count("trade_entries_read")
 
     def look() -> bool:

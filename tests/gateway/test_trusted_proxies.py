@@ -8,6 +8,7 @@ CLIENT, INVENTED, NEAR, FAR = "192.0.2.7", "203.0.113.9", "10.0.0.1", "172.16.9.
 
 
 def client_of(proxies: str, *values: str) -> str | None:
+    """Return whom such headers name."""
     headers = [(b"x-forwarded-for", value.encode()) for value in values]
     return TrustedProxies(proxies).client_of([(b"host", b"x"), *headers])
 
@@ -28,6 +29,7 @@ def test_what_a_client_writes_in_front_does_not_count() -> None:
 
 @pytest.mark.parametrize("proxies", [f"{NEAR},172.16.0.0/12", f"*,{FAR}"])
 def test_a_chain_of_named_proxies_is_gone_back(proxies: str) -> None:
+    """To the last address that is no proxy's."""
     assert client_of(proxies, f"{INVENTED}, {CLIENT}, {FAR}") == CLIENT
     assert client_of(proxies, f"::ffff:{FAR}, {FAR}") == f"::ffff:{FAR}"
     # One of two is not named: all its clients are one, and nobody is another one.
@@ -62,5 +64,6 @@ def test_only_a_proxy_that_is_named_is_believed() -> None:
 
 @pytest.mark.parametrize("text", ["proxy.example", "10.0.0.0/33", "*.example"])
 def test_what_is_no_address_is_refused(text: str) -> None:
+    """The sentence says what may stand there."""
     with pytest.raises(ValueError, match=r"10\.0\.0\.0/8"):
         TrustedProxies(text)

@@ -19,6 +19,7 @@ from tickthrottle_client.updates_v1 import ALL, FIELD
 
 
 def make_isin(country: str, number: str) -> str:
+    """A well-formed ISIN with the right check digit."""
     return country + number + str(stdnum_isin.calc_check_digit(country + number))
 
 

@@ -29,6 +29,7 @@ from tickthrottle_client.kafka_client import open_topic
 
 
 def settings_of(topic: KafkaTopic, **changes: Any) -> IngestSettings:
+    """Settings of a feed into a topic."""
     return IngestSettings(
         trade_log="kafka",
         kafka_servers=topic.servers,
@@ -38,6 +39,7 @@ def settings_of(topic: KafkaTopic, **changes: Any) -> IngestSettings:
 
 
 def sasl_file(folder: Path, user: str, password: str) -> Path:
+    """A ``kafka_config`` with credentials."""
     path = folder / "kafka.properties"
     path.write_text(
         "# how to log in\n"

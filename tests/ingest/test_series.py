@@ -67,6 +67,7 @@ def test_keys_are_told_apart() -> None:
 
 
 def test_a_setting_names_each_once() -> None:
+    """In order, and no more than there may be."""
     assert parse_series(" KRX,regular , KRX,") == (
         TradeSeries("KRX", ""),
         TradeSeries("", "regular"),

@@ -30,6 +30,7 @@ def test_a_user_without_a_home_can_start_everything(
 def test_others_have_it_in_their_home(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """Wherever that is."""
     monkeypatch.setenv("HOME", str(tmp_path))
     assert ThrottleSettings().state_dir.is_relative_to(tmp_path)
 
@@ -54,6 +55,7 @@ def test_the_address_of_redis_may_be_in_a_file(tmp_path: Path) -> None:
 def test_a_file_without_an_address_is_named(
     tmp_path: Path, content: bytes | None, why: str
 ) -> None:
+    """And nothing of what is in it."""
     file = tmp_path / "url"
     if content is not None:
         file.write_bytes(content)

@@ -33,16 +33,19 @@ GOOD = {
 
 
 def make_fields(**changes: Any) -> dict[str, Any]:
+    """A valid trade's fields with some of them changed."""
     return {**GOOD, **changes}
 
 
 def refusal(payload: bytes) -> InvalidTrade:
+    """The error a payload is refused with."""
     with pytest.raises(InvalidTrade) as caught:
         Trade.from_wire(payload)
     return caught.value
 
 
 def field_refusal(**changes: Any) -> InvalidTrade:
+    """The error a valid trade with changed fields is refused with."""
     with pytest.raises(InvalidTrade) as caught:
         Trade.from_fields(make_fields(**changes))
     return caught.value
@@ -315,6 +318,7 @@ def test_an_entry_that_cancels_a_trade_is_none() -> None:
 
 @pytest.mark.parametrize("empty", ["", None])
 def test_a_row_of_a_table_has_both_columns(empty: str | None) -> None:
+    """An empty one says nothing."""
     of_trade = Trade.from_fields({**GOOD, "cancels": empty, "corrects": empty})
     assert of_trade == Trade.from_fields(GOOD)
     nothing = dict.fromkeys(("price", "size", "seq", "corrects", "updates"), empty)

@@ -42,6 +42,7 @@ def test_what_a_trade_counts_for_is_recognised_if_it_is_valid() -> None:
 
 @pytest.mark.parametrize("name", ["cancels", "corrects"])
 def test_what_takes_a_trade_back_is_left_to_the_rules(name: str) -> None:
+    """Whatever number it names."""
     for number in (b"1", b"0", b"-1", b'"7"'):
         more = b',"%b":%b}' % (name.encode(), number)
         assert read_wire(WIRE.replace(b"}", more)) is None

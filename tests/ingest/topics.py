@@ -17,6 +17,7 @@ def make_topic(broker: Broker, partitions: int = 1, **config: str) -> KafkaTopic
 
 
 def logged(topic: KafkaTopic, partitions: int) -> list[list[Message]]:
+    """Every entry of a topic, partition by partition, in order."""
     found: list[list[Message]] = [[] for _ in range(partitions)]
     options = topic.client_options(
         {
@@ -43,6 +44,7 @@ def logged(topic: KafkaTopic, partitions: int) -> list[list[Message]]:
 
 
 def payloads(topic: KafkaTopic, partitions: int) -> list[bytes]:
+    """Every payload of a topic, partition after partition."""
     return [m.value() or b"" for each in logged(topic, partitions) for m in each]
 
 

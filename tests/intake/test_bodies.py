@@ -25,6 +25,7 @@ FIELDS = {"isin": ISIN, "time": NOW_US, "seq": 1, "price": "1.50", "size": 3}
 
 
 def read(body: bytes, kind: str, grant: TokenGrant = EVERYTHING) -> ReadBody:
+    """Read a body as the intake does."""
     reader = LineReader(LineOptions(), 1, lambda: NOW_US, numbers_missing=True)
     return read_body(body, kind, reader, grant)
 

@@ -92,6 +92,7 @@ class Intake(NamedTuple):
 def intake(
     folder: Path, url: str, command: Sequence[str] = USUAL, **settings: str
 ) -> Iterator[Intake]:
+    """Run an intake on a free port."""
     environment = {
         "TICKTHROTTLE_NAMESPACE": "test",
         "TICKTHROTTLE_PARTITIONS": "1",
@@ -108,6 +109,7 @@ def intake(
 
 @pytest.fixture
 def plain(tmp_path: Path, redis_url: str) -> Iterator[Intake]:
+    """An intake that asks for no token."""
     with intake(tmp_path, redis_url) as found:
         yield found
 
@@ -130,6 +132,7 @@ def test_what_is_accepted_is_in_the_log(plain: Intake, client: redis.Redis) -> N
 
 
 def check_taking_back(plain: Intake, client: redis.Redis) -> None:
+    """A trade is taken back over HTTP, too."""
     known = len(logged(client))
     cancel = {"isin": ISIN, "time": NOW_US, "cancels": 1}
     correction = make_fields(5, corrects=2)
@@ -212,6 +215,7 @@ def guarded(tmp_path: Path, redis_url: str) -> Iterator[Intake]:
 
 
 def bearer(**claims: Any) -> str:
+    """Return the header of somebody who may write these keys."""
     return f"Bearer {make_token(**claims)}"
 
 
@@ -354,6 +358,7 @@ def test_a_stop_appends_what_was_taken_in(
 def test_a_stop_has_no_trace_for_a_body_that_is_under_way(
     tmp_path: Path, redis_url: str
 ) -> None:
+    """Whoever sends it is cut."""
     head = b"POST /v1/trades HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n["
     with intake(tmp_path, redis_url) as found, ExitStack() as held:
         for _ in range(3):
@@ -371,6 +376,7 @@ def test_a_stop_has_no_trace_for_a_body_that_is_under_way(
 def test_the_examples_of_the_page(
     plain: Intake, client: redis.Redis, tmp_path: Path
 ) -> None:
+    """As they stand there, but for the port."""
     for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL):
         known = len(logged(client))
         done = subprocess.run(

@@ -27,15 +27,18 @@ JSON = {"content_type": "application/json"}
 
 
 def make_status(number: int = 0, **changed: Any) -> dict[str, Any]:
+    """Return the fields of a halt; a greater number is a later one."""
     return {"isin": ISIN, "status": "halted", "time": TIME_US + number, **changed}
 
 
 def post(intake: Intake, statuses: Any, **headers: str) -> Answer:
+    """Add statuses."""
     body = statuses if isinstance(statuses, bytes) else orjson.dumps(statuses)
     return intake.ask("POST", "/v1/statuses", body, **{**JSON, **headers})
 
 
 def numbered(client: redis.Redis) -> list[tuple[int, int]]:
+    """Return the numbers and times of all that were added."""
     entries: Any = client.xrange(KEYS.stream)
     read = [decode_added(f, int(i.partition(b"-")[0])) for i, f in entries]
     return [(entry.number, entry.status.time_us) for entry in read]
@@ -69,6 +72,7 @@ def test_one_that_breaks_a_rule_is_refused_alone() -> None:
 
 @pytest.fixture
 def plain(tmp_path: Path, redis_url: str) -> Iterator[Intake]:
+    """An intake that asks for no token."""
     with intake(tmp_path, redis_url) as found:
         yield found
 

@@ -58,17 +58,20 @@ def driver(client: redis.Redis, redis_url: str) -> Iterator[ThrottleDriver]:
 
 
 def append(driver: ThrottleDriver, at_ms: int) -> None:
+    """Append the trade to the partition that a feed appends it to."""
     driver.payload(payload(), at_ms=at_ms, partition=partition_of(SAMSUNG, PARTITIONS))
 
 
 @pytest.fixture
 def gateway(driver: ThrottleDriver, redis_url: str) -> Iterator[Gateway]:
+    """A gateway that has the window."""
     with running_gateway(redis_url) as running:
         running.wait_until(1)
         yield running
 
 
 def example(page: str, language: str, number: int, port: int) -> str:
+    """Return a page's example; only the port differs."""
     return blocks(page, language)[number].replace(":8000", f":{port}")
 
 
@@ -103,6 +106,7 @@ def shape(line: str) -> Any:
 
 
 def command(language: str, folder: Path, text: str) -> list[str]:
+    """Write an example to a folder; return what runs it there."""
     file = folder / f"main.{language}"
     file.write_text(text)
     if language == "python":
@@ -121,6 +125,7 @@ def command(language: str, folder: Path, text: str) -> list[str]:
 
 @contextmanager
 def started(command: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run an example until the block ends."""
     go = {"GOTOOLCHAIN": "local", "GO111MODULE": "off", "CGO_ENABLED": "0"}
     with subprocess.Popen(
         command,
@@ -149,6 +154,7 @@ def until_price(process: subprocess.Popen[str]) -> list[str]:
 
 @contextmanager
 def trading(driver: ThrottleDriver) -> Iterator[None]:
+    """Append the trade again and again until the block ends."""
     is_over = Event()
 
     def run() -> None:

@@ -49,6 +49,7 @@ def pods(images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pod
 
 @pytest.fixture(scope="module")
 def port(pods: Pods, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The one address of both gateways, in place of their Service."""
     port = free_port()
     gateways = [pods.port(f"gateway-{number}", "http") for number in (1, 2)]
     for number in (1, 2):
@@ -72,6 +73,7 @@ def published(port: int, first: int) -> dict[int, int]:
 
 
 def lost(follower: Follower, port: int) -> set[int]:
+    """Return the windows with rows of which a client got nothing."""
     if not follower.skipped:
         return set()
     rows = published(port, min(follower.skipped))

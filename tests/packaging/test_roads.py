@@ -190,6 +190,7 @@ def test_every_program_of_a_page_is_run_by_a_test() -> None:
 
 
 def is_there(test: str) -> bool:
+    """Tell whether a file has a test."""
     file, _, name = test.partition("::")
     return f"def {name}(" in text_of(file)
 

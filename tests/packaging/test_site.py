@@ -41,6 +41,7 @@ class Page(HTMLParser):
         self.feed(path.read_text("utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take one element."""
         given = {name: value or "" for name, value in attrs}
         self.anchors |= {given[name] for name in ("id", "name") if name in given}
         if tag == "a" and "href" in given:
@@ -53,6 +54,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as ``make site`` builds it."""
     if importlib.util.find_spec("mkdocs") is None:
         skip_or_fail("no mkdocs; make .venv/.site installs it")
     folder = tmp_path_factory.mktemp("site")
@@ -65,6 +67,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[Path, Page]:
+    """Every page."""
     return {path: Page(path) for path in site.rglob("*.html") if path.stem != "404"}
 
 
@@ -83,11 +86,13 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def test_every_document_has_a_page(pages: dict[Path, Page]) -> None:
+    """And README is the front."""
     names = {path.stem for path in pages}
     assert {path.stem for path in ROOT.glob("docs/**/*.md")} | {"index"} <= names
 
 
 def broken(pages: dict[Path, Page]) -> Iterator[str]:
+    """Yield the links to files and anchors that are not there."""
     for path, page in pages.items():
         for link in page.links + page.loads:
             name, _, anchor = link.partition("#")

@@ -43,6 +43,7 @@ class Requests(BaseHTTPRequestHandler):
     paths: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
+        """Say that the driver's pod is there, and that nothing else is."""
         if self.path.startswith(f"/api/v1/namespaces/{NAMESPACE}/pods/"):
             name = self.path.rpartition("/")[2].partition("?")[0]
             metadata = {"name": name, "namespace": NAMESPACE, "uid": "1"}
@@ -55,6 +56,7 @@ class Requests(BaseHTTPRequestHandler):
             )
 
     def do_POST(self) -> None:
+        """Take what shall be made, and say that it is."""
         made = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.paths.append(self.path)
         if made["kind"] == "Pod":
@@ -62,12 +64,14 @@ class Requests(BaseHTTPRequestHandler):
         self._answer(made, 201)
 
     def do_DELETE(self) -> None:
+        """Say that it is gone."""
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self._answer({"apiVersion": "v1", "kind": "Status", "status": "Success"})
 
     do_PUT = do_PATCH = do_POST
 
-    def log_message(self, format: str, *arguments: Any) -> None: ...
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Print nothing."""
 
     def _answer(self, content: dict[str, Any], status: int = 200) -> None:
         body = json.dumps(content).encode()
@@ -80,6 +84,7 @@ class Requests(BaseHTTPRequestHandler):
 
 @contextmanager
 def api_server() -> Iterator[str]:
+    """Answer until the block ends; the value is the address."""
     Requests.pods.clear()
     Requests.paths.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Requests) as server:

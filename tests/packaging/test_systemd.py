@@ -37,15 +37,19 @@ class Machine:
     """A booted machine."""
 
     def run(self, *words: str, within_s: float = 120) -> str:
+        """Run a command on it; it must end well."""
         return podman("exec", NAME, *words, within_s=within_s)
 
     def shell(self, script: str, within_s: float = 120) -> str:
+        """Run lines of a shell; each must end well."""
         return self.run("sh", "-ec", script, within_s=within_s)
 
     def write(self, file: str, text: str) -> None:
+        """Write a file, and the folder that it is in."""
         self.run("sh", "-ec", 'mkdir -p "${1%/*}"; echo "$2" > "$1"', "sh", file, text)
 
     def boot(self) -> None:
+        """Wait until systemd has started all that it shall."""
         eventually(lambda: self._state() in ("running", "degraded"), 60)
 
     def _state(self) -> str:
@@ -53,10 +57,12 @@ class Machine:
         return self.shell("systemctl is-system-running || true").splitlines()[-1]
 
     def about(self, unit: str, key: str) -> str:
+        """Return what systemd knows of a unit of ours."""
         asked = ("systemctl", "show", "--value", "--property", key)
         return self.run(*asked, f"tickthrottle-{unit}")
 
     def is_live(self) -> bool:
+        """Tell whether a price of the last seconds can be had."""
         url = "http://127.0.0.1:8000"
         try:
             self.run("curl", "-fsS", f"{url}/health/ready")
@@ -130,6 +136,7 @@ def test_every_other_unit_starts_and_keeps_what_it_has_to(machine: Machine) -> N
 
 
 def test_a_process_that_is_killed_is_started_again(machine: Machine) -> None:
+    """By systemd, and prices come as before."""
     before = machine.about("gateway", "MainPID")
     machine.run("systemctl", "kill", "--signal", "KILL", "tickthrottle-gateway")
 

@@ -21,6 +21,7 @@ MOST_KNOWN = 512
 
 
 def read_bar(bar: Bar) -> Bar:
+    """Turn the numbers of a bar that are decimals into such."""
     for name in DECIMALS:
         if bar[name] is not None:
             bar[name] = read_decimal(bar[name])
@@ -57,6 +58,7 @@ class BarBook(Listeners):
         return by_last
 
     def add(self, keys: Iterable[str], listener: Listener, last: int = 1) -> list[str]:
+        """Have somebody listen; return the keys that have to be asked for."""
         keys = list(keys)
         new = super().add(keys, listener)
         for key in keys:
@@ -64,6 +66,7 @@ class BarBook(Listeners):
         return new
 
     def remove(self, keys: Iterable[str], listener: Listener) -> list[str]:
+        """Have somebody listen no longer; return the keys that nobody listens to."""
         dropped = super().remove(keys, listener)
         for key in dropped:
             del self._last[key]
@@ -79,7 +82,10 @@ class BarBook(Listeners):
         self._codes |= {name: key for key, name in names.items()}
 
     def take(self, message: dict[str, Any], *, is_waiting: bool) -> None:
-        """Take in a message; ``is_waiting``: keys were asked for and not answered."""
+        """Take in a message of bars and tell who listens.
+
+        ``is_waiting``: further keys were asked for and are not answered yet.
+        """
         is_snapshot = message.get("snapshot", False)
         is_other = message["epoch"] != self._epoch
         self._epoch = message["epoch"]
@@ -104,6 +110,7 @@ class BarBook(Listeners):
         self.tell(names, bar)
 
     def _names_of(self, interval: str, isin: str) -> list[str]:
+        """Return the keys by which somebody listens to an instrument's bars."""
         key = f"{BARS}{interval}:{isin}"
         names = [key, self._codes.get(key, "")]
         if is_instrument(isin):
@@ -111,6 +118,7 @@ class BarBook(Listeners):
         return [name for name in names if name in self]
 
     def known(self, keys: Iterable[str]) -> list[Bar]:
+        """Return what is known of keys, for whoever comes later."""
         return [bar for key in keys for bar in self._bars_of(key)]
 
     def _bars_of(self, key: str) -> Iterator[Bar]:

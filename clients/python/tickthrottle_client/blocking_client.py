@@ -80,6 +80,7 @@ class BlockingTickClient:
 
     @property
     def window_ms(self) -> int:
+        """The length of a window, ms."""
         return self._client.window_ms
 
     @property
@@ -149,6 +150,7 @@ class BlockingTickClient:
 
     @property
     def _is_called_back(self) -> bool:
+        """Whether a callback asks, in the thread of the stream."""
         return threading.current_thread() is self._thread
 
     def _begin(self, ask: Callable[[], Callable[[], None]]) -> Callable[[], None]:

@@ -20,8 +20,14 @@ from typing import NamedTuple
 from tickthrottle_client.updates_v1 import PATTERN, Updates
 
 UNKNOWN = "-"
+"""The volume and the value of rows of which one does not say it."""
+
 BEGINS = "-"
+"""What a link comes after that is the first ever."""
+
 SHORT_CHARS = 16
+"""So much of a hash is sent where a client knows the rest."""
+
 _DIGITS = Context(prec=400)
 _TRADE = re.compile(rb'"price":([0-9.]+),"size":([0-9.]+)')
 _UPDATES = re.compile(PATTERN.encode())
@@ -34,6 +40,7 @@ _DATA = '"data":['
 
 
 def digest_of(lines: Iterable[bytes]) -> str:
+    """Return the digest of rows' lines, in whatever order they come."""
     return _hash(b"\n".join(sorted(lines)))
 
 
@@ -46,6 +53,7 @@ def _text_of(digest: bytes) -> str:
 
 
 def sign(key: bytes, digest: str) -> str:
+    """Return the signature of a window's hash."""
     return _text_of(hmac.digest(key, digest.encode(), "sha256"))
 
 
@@ -80,6 +88,7 @@ class Totals(NamedTuple):
             return cls(trades, _text(volume), _text(value))
 
     def plus(self, other: "Totals") -> "Totals":
+        """Return those of the rows of both."""
         trades = self.trades + other.trades
         if UNKNOWN in (*self, *other):
             return Totals(trades, UNKNOWN, UNKNOWN)
@@ -169,6 +178,7 @@ class Link(NamedTuple):
         window: int,
         *rows: bytes,
     ) -> "Link":
+        """Return the link of a window with these rows' lines."""
         after = None if before is None else before.text
         if before is None:
             after = BEGINS
@@ -179,7 +189,10 @@ class Link(NamedTuple):
 
 
 def lines_of_items(frame: str) -> list[bytes]:
-    """Return the lines of a message's items, objects. Raises ValueError, TypeError."""
+    """Return the lines of a message's items, which are objects.
+
+    Raises ValueError or TypeError for what is no message with items.
+    """
     lines, decode = list[bytes](), JSONDecoder().raw_decode
     at = frame.index(_DATA) + len(_DATA)
     while frame[at] != "]":
@@ -212,7 +225,11 @@ class Verdict(NamedTuple):
 
 
 class ChainCheck:
-    """Checks a chain message by message; ``takes_all``: it takes each row (``*``)."""
+    """Checks the chain that a client is sent, message by message.
+
+    ``takes_all``: it takes each row of the stream (``*``), so rows and totals are
+    checked as well.
+    """
 
     def __init__(self) -> None:
         self.takes_all = False
@@ -224,6 +241,7 @@ class ChainCheck:
 
     @property
     def place(self) -> ChainPlace | None:
+        """The newest window that was checked."""
         return self._at
 
     def take(
@@ -234,7 +252,10 @@ class ChainCheck:
         chain: Sequence[str],
         lines: Sequence[bytes],
     ) -> Verdict | None:
-        """Take a message in, of which nothing is trusted; None: nothing to check."""
+        """Take a message in: its type, position, ``merged``, ``chain`` and rows.
+
+        None if it has nothing to be checked. Nothing in it is trusted.
+        """
         epoch, offset, window = where
         is_update = kind == "update"
         if is_update:

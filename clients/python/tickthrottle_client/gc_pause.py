@@ -7,7 +7,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Keep cycles from being collected while many objects are made: half the time."""
+    """Keep the collector of cycles from running; what is unused is freed as ever.
+
+    It runs after every 700 new containers and walks over those that are alive: reading
+    ten thousand trades takes half the time without. For code that makes no cycles and
+    is soon done.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -2,6 +2,7 @@
 
 
 def harmless(value: object) -> str:
+    """Return a value as text in which nothing acts on a terminal."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "backslashreplace")
     text = str(value)

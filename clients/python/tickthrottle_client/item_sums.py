@@ -11,7 +11,10 @@ _EXACT = Context(prec=1_000)
 
 
 class Traded(NamedTuple):
-    """Sums of sizes, of price times size; extremes, None where none counts for them."""
+    """The sums of some trades: of their sizes, of price times size, both extremes.
+
+    ``high`` and ``low`` are None if none of the trades counts for the range.
+    """
 
     trades: int
     volume: Decimal
@@ -20,6 +23,7 @@ class Traded(NamedTuple):
     low: Decimal | None
 
     def fold(self, other: "Traded") -> "Traded":
+        """Return the sums of the trades of both, exactly."""
         return Traded(
             self.trades + other.trades,
             _EXACT.add(self.volume, other.volume),
@@ -37,7 +41,11 @@ SUMS = Traded._fields[1:]
 
 
 def traded(item: Mapping[str, Any]) -> Traded | None:
-    """Return the sums of an item's trades, None if it has none or nobody knows them."""
+    """Return the sums of the trades that an item stands for.
+
+    An item of its own trade alone says them by ``price`` and ``size``, any other one in
+    full. None if it stands for no trades (it was known before), or nobody knows them.
+    """
     trades = item.get("trades", 0)
     if "volume" in item:
         high, low = item.get("high"), item.get("low")
@@ -49,7 +57,11 @@ def traded(item: Mapping[str, Any]) -> Traded | None:
 
 
 def sums_of(entries: Iterable[Mapping[str, Any]]) -> Traded:
-    """Return the sums of trades by what each counts for; a cancel is none."""
+    """Return the sums of trades, by what each counts for (``updates``).
+
+    So the trades of a window add up to its item (``traded``), whatever the item's
+    windows were merged of. What takes a trade back is none.
+    """
     total = Traded(0, Decimal(0), Decimal(0), None, None)
     for entry in entries:
         if "price" not in entry:
@@ -110,7 +122,10 @@ def as_known(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def folded(before: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
-    """Return a newer item that stands for both's trades; unknown sums are left out."""
+    """Return an item, newer than one before, that stands for the trades of both.
+
+    Sums that nobody knows of one are left out of both.
+    """
     if not before["trades"]:
         return item
     rest = {name: value for name, value in item.items() if name not in SUMS}
@@ -131,7 +146,10 @@ def folded(before: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
 
 
 class WaitingItems:
-    """Holds each key's newest item, for all since the last; the oldest comes first."""
+    """Holds one item of each instrument: the newest, for all trades since the last.
+
+    Of a group it holds the newest figures. Who has waited longest comes first.
+    """
 
     def __init__(self) -> None:
         self._items: dict[str, dict[str, Any]] = {}
@@ -140,6 +158,7 @@ class WaitingItems:
         return len(self._items)
 
     def put(self, item: dict[str, Any]) -> None:
+        """Add an item that is newer than all before of its instrument."""
         key = item.get("isin") or item["group"]
         before = self._items.get(key)
         if before is not None and "group" not in item:

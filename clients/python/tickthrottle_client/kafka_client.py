@@ -75,7 +75,10 @@ class TopicMissing(LogUnusable):
 
 
 class Reports:
-    """The newest error of librdkafka's connections; its calls never say why."""
+    """What librdkafka has to say about its connections: the newest error, for a while.
+
+    Its calls only ever say that nobody answered in time; why, it tells here.
+    """
 
     def __init__(self) -> None:
         self._last: KafkaError | None = None
@@ -83,7 +86,10 @@ class Reports:
         self._asked: list[AdminClient] = []
 
     def ask(self, client: AdminClient) -> None:
-        """Have a client that neither reads nor writes tell what it knows."""
+        """Have ``client`` tell what it knows whenever ``last`` is looked at.
+
+        Those that read or write do so by themselves, it does not.
+        """
         self._asked.append(client)
 
     def __call__(self, error: KafkaError) -> None:
@@ -143,7 +149,10 @@ def create_admin(topic: KafkaTopic, reports: Reports) -> AdminClient:
 
 
 def create_reader(topic: KafkaTopic, reports: Reports) -> Consumer:
-    """Create what reads a topic's committed messages. Raises LogUnusable: options."""
+    """Create what reads what is committed of a topic, from where it is assigned.
+
+    It says where a partition ends. Raises LogUnusable for a bad option.
+    """
     options = {
         "group.id": "tickthrottle",
         "enable.auto.commit": False,
@@ -178,7 +187,10 @@ def _asker(topic: KafkaTopic) -> tuple[AdminClient, Reports]:
 
 
 def identify(topic: KafkaTopic, admin: AdminClient, reports: Reports) -> LogInfo:
-    """Return a topic's identity, another once it is made anew; its name if no id."""
+    """Return a topic's identity: a topic deleted and made again has another one.
+
+    Brokers that know no topic ids give a topic's name instead.
+    """
     return identity(topic, answer(topic, describe(topic, admin), reports))
 
 
@@ -197,6 +209,7 @@ def identity(topic: KafkaTopic, described: Any) -> LogInfo:
 
 
 def largest_batch(topic: KafkaTopic, admin: AdminClient) -> int | None:
+    """Return a topic's ``max.message.bytes``, None if its brokers do not say."""
     try:
         config = answer(topic, ask_config(topic, admin))
     except (LogAway, LogUnusable):

@@ -26,13 +26,17 @@ OWNED = {
 
 @dataclass(frozen=True, slots=True)
 class KafkaTopic:
-    """A topic, how to reach it; ``options`` of librdkafka are pairs, maybe secret."""
+    """A topic and how to reach it. Travels to every process that reads it.
+
+    ``options`` are further options of librdkafka, as pairs; they may hold passwords.
+    """
 
     servers: str
     topic: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def client_options(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of a client, its ``own`` included."""
         return {
             "bootstrap.servers": self.servers,
             # Errors come back as sentences; its own lines would only be noise.
@@ -45,6 +49,7 @@ class KafkaTopic:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "KafkaTopic":
+        """Build from what JSON makes of one."""
         options = tuple((name, value) for name, value in values["options"])
         return cls(values["servers"], values["topic"], options)
 

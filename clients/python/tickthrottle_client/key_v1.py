@@ -18,6 +18,8 @@ from typing import Any
 from tickthrottle_client.trade_v1 import InvalidTrade, isin_check_digit
 
 MAX_SYMBOL_CHARS = 64
+"""Longest symbol that gets a key."""
+
 _ROOM = 8
 _PREFIX_FORM = re.compile("Q[M-Z]", re.ASCII)
 _PLAIN_FORM = re.compile("[0-9A-Z]{0,7}[1-9A-Z]", re.ASCII)
@@ -32,6 +34,8 @@ OWN_VENUES = {"UPBIT": "QU", "BINANCE": "QN", "ALPACA": "QP"}
 """Letters of the venues that tickthrottle has an adapter for."""
 
 OTHER_VENUES = "QX"
+"""Letters of any other venue, unless it is given ones of its own."""
+
 MOST_COMPUTED = 100_000
 """So many computed keys are compared with each other."""
 
@@ -72,7 +76,11 @@ class Venue:
 
 
 class SymbolKeys:
-    """A venue's keys; of one computed key a second symbol is refused, in bounds."""
+    """The keys of a venue's symbols, as they come.
+
+    A computed key belongs to the symbol that came with it first; a second one is
+    refused. Beyond ``MOST_COMPUTED`` computed keys, new ones are not compared.
+    """
 
     def __init__(self, venue: Venue) -> None:
         self.venue = venue
@@ -94,7 +102,11 @@ class SymbolKeys:
         return key
 
     def keyed(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return fields with the ``isin`` of a ``symbol``. Raises InvalidTrade."""
+        """Return a trade's fields with a key for ``isin``, of their ``symbol``.
+
+        Fields that have an ``isin``, or no ``symbol``, stay as they are. Where it has
+        none, ``venue`` is added. Raises InvalidTrade.
+        """
         symbol = fields.get("symbol")
         if not symbol or fields.get("isin"):
             return fields

@@ -12,6 +12,7 @@ class Listeners(dict[str, list[Listener]]):
     """Those who listen to each key, in the order in which they came."""
 
     def add(self, keys: Iterable[str], listener: Listener) -> list[str]:
+        """Have somebody listen; return the keys that nobody listened to before."""
         new = []
         for key in keys:
             if key not in self:
@@ -21,6 +22,7 @@ class Listeners(dict[str, list[Listener]]):
         return new
 
     def remove(self, keys: Iterable[str], listener: Listener) -> list[str]:
+        """Have somebody listen no longer; return the keys that nobody listens to."""
         dropped = []
         for key in keys:
             listeners = self.get(key, [])
@@ -32,6 +34,7 @@ class Listeners(dict[str, list[Listener]]):
         return dropped
 
     def tell(self, keys: Iterable[str], news: dict[str, Any]) -> None:
+        """Call whoever listens to one of the keys, once for each key."""
         for key in keys:
             for listener in tuple(self.get(key, ())):
                 listener(news)

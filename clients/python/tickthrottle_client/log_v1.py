@@ -10,7 +10,11 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 PARTITIONS = 4
+"""Partitions of a log in Redis that does not exist yet, unless told otherwise."""
+
 CAP = 4_000_000
+"""Most entries that a log in Redis may hold, unless told otherwise."""
+
 MOST_PARTITIONS = 64
 LEAST_CAP = 1_000
 
@@ -24,6 +28,8 @@ NAMESPACE_PATTERN = "[A-Za-z0-9_.-]{1,32}"
 TOPIC_PATTERN = "[A-Za-z0-9._-]{1,249}"
 
 FIELD = b"trade"
+"""The field of a stream's entry that holds the trade."""
+
 SEQUENCE_BITS = 21
 """Of a position, the lower bits: which of the entries of a millisecond."""
 
@@ -42,7 +48,10 @@ class LogAway(LogError):
 
 @dataclass(frozen=True, slots=True)
 class LogInfo:
-    """A log's identity, another once it was emptied; created or first seen, ms."""
+    """Identity of one log: a log that was emptied and refilled has another id.
+
+    ``created_ms`` is when it was created, or first looked at.
+    """
 
     log_id: str
     partitions: int
@@ -55,6 +64,7 @@ def partition_of(isin: str, partitions: int) -> int:
 
 
 def partition_cap(cap: int, partitions: int) -> int:
+    """Return how many entries a partition may hold of a log with a cap."""
     return max(1, cap // partitions)
 
 
@@ -67,7 +77,10 @@ def stream_key(namespace: str, partition: int) -> str:
 
 
 def encode_info(info: LogInfo) -> dict[str, str | int]:
-    """Return a log's identity as fields, each written only where there is none."""
+    """Return the fields of a log's identity.
+
+    The first to come decides: a field is written only where there is none.
+    """
     return {
         "id": info.log_id,
         "partitions": info.partitions,
@@ -94,7 +107,11 @@ def decode_info(fields: Mapping[bytes, bytes]) -> LogInfo:
 
 
 def topic_log_id(topic: str, topic_id: str) -> str:
-    """Return a topic's identity: its id, or its name where brokers know no ids."""
+    """Return the identity of a log that is a topic.
+
+    Brokers that know no topic ids give sixteen zero bytes for one, as the client
+    library writes them; the topic's name takes its place.
+    """
     return f"kafka:{topic_id if topic_id.strip('A=') else topic}"
 
 
@@ -111,8 +128,10 @@ def position_of(stream_id: bytes) -> int:
 
 
 def entry_id(position: int) -> str:
+    """Turn a position back into the stream id it came from."""
     return f"{append_time_ms(position)}-{position & (1 << SEQUENCE_BITS) - 1}"
 
 
 def append_time_ms(position: int) -> int:
+    """Return the append time that a position carries."""
     return position >> SEQUENCE_BITS

@@ -4,7 +4,10 @@ from ipaddress import IPv6Address, ip_address
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host's name or number is this machine; nothing is looked up."""
+    """Tell whether a host, as an address names it, is this machine itself.
+
+    By its name or number alone; nothing is looked up. ``127.1`` is one, too.
+    """
     host = host.strip("[]").rstrip(".").lower()
     if host == "localhost" or host.endswith(".localhost"):
         return True

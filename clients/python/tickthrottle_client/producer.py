@@ -48,6 +48,8 @@ ENTRY_OVERHEAD_BYTES = 200
 """What an entry takes beside its payload, about: its objects, its key."""
 
 BATCH_BYTES = 2**20
+"""Most bytes of one append."""
+
 _RECEIPT_TICK_S = 0.25
 # Who sends in a loop without a pause lets others have their turn so often.
 _TURN_SENDS = 256
@@ -64,7 +66,10 @@ log = logging.getLogger(__name__)
 
 
 class NotAppended(LogError):
-    """On leaving, ``unsent`` trades were not in the log; ``in_doubt`` ones may be."""
+    """The block was left, and not everything that was sent is in the log.
+
+    ``unsent`` trades are not in it; ``in_doubt`` may be.
+    """
 
     def __init__(self, unsent: int, in_doubt: int, reason: str) -> None:
         super().__init__(
@@ -80,15 +85,19 @@ class Appender(AppendCounts, Protocol):
 
     info: LogInfo
     refused: Counter[str]
+    """Entries that are not in the log, by reason."""
+
     most_entries: int
     """Most entries of one append."""
 
     async def append(self, entries: Sequence[tuple[str, bytes]]) -> None:
         """Append; after LogAway the very same list is to be appended again."""
 
-    async def abandon(self) -> None: ...
+    async def abandon(self) -> None:
+        """Give up what is under way: it is in doubt from now on."""
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Disconnect."""
 
 
 class TradeProducer:
@@ -284,7 +293,11 @@ class TradeProducer:
 
     @property
     def refused(self) -> Mapping[str, int]:
-        """Trades not in the log: ``too_large_for_log``, ``unsent`` on leaving."""
+        """Trades that are not in the log, by reason.
+
+        ``too_large_for_log``: over the limit of the topic. ``unsent``: left over when
+        the block was left.
+        """
         return dict(self._opened.refused)
 
     @property
@@ -337,6 +350,7 @@ class TradeProducer:
         return self._settled >= upto or self._failure is not None
 
     def _notify(self) -> None:
+        """Wake up whoever waits; each looks for itself."""
         self._changed.set()
         self._changed.clear()
 
@@ -392,6 +406,7 @@ class TradeProducer:
             self._receipt.renew(_now_ms())
 
     async def _end(self) -> None:
+        """Give up what is left, say so, disconnect."""
         appender = self._opened
         for task in self._tasks:
             task.cancel()
@@ -404,6 +419,7 @@ class TradeProducer:
         await appender.close()
 
     def _left(self, reason: str) -> NotAppended | None:
+        """Return what is not in the log, or not for sure; None if all is."""
         refused = self._opened.refused
         others = sum(refused.values()) - refused.get(UNSENT, 0)
         left = self._taken - self.acknowledged - others

@@ -57,6 +57,7 @@ class Receipt:
 
     def encode(self) -> bytes:
         # A Counter would be made anew from pairs, which is not what it takes.
+        """Return the receipt as JSON, for people and programs."""
         fields = {**asdict(self), "refused": dict(self.refused)}
         return json.dumps(fields, ensure_ascii=False, indent=2).encode() + b"\n"
 
@@ -65,13 +66,16 @@ class AppendCounts(Protocol):
     """What a receipt tells of a writer."""
 
     @property
-    def dropped_at_cap(self) -> int: ...
+    def dropped_at_cap(self) -> int:
+        """Entries this writer dropped to keep the log within its cap."""
 
     @property
-    def refused(self) -> Mapping[str, int]: ...
+    def refused(self) -> Mapping[str, int]:
+        """Entries that are not in the log, by reason."""
 
     @property
-    def tallies(self) -> Sequence[AppendTally]: ...
+    def tallies(self) -> Sequence[AppendTally]:
+        """What became of all others, by partition."""
 
 
 class ReceiptFile:
@@ -98,6 +102,7 @@ class ReceiptFile:
         self._write(now_ms, ended=False)
 
     def renew(self, now_ms: int) -> None:
+        """Write anew if the last receipt is a few seconds old."""
         if now_ms - self._written_ms >= EVERY_MS:
             self._try(now_ms, ended=False)
 

@@ -76,7 +76,11 @@ class RedisAppender:
     async def open(
         cls, url: str, namespace: str, partitions: int, cap: int, may_evict: bool
     ) -> Self:
-        """Open or create a log. Raises LogAway, LogUnusable: it ``may_evict``."""
+        """Open a log, which is created if there is none.
+
+        A server that may evict keys is refused unless ``may_evict``. Raises LogAway and
+        LogUnusable.
+        """
         address = server_address(url)
         try:
             client = connect_async(
@@ -170,6 +174,7 @@ class RedisAppender:
 
 @asynccontextmanager
 async def _told(address: str) -> AsyncIterator[None]:
+    """Raise in words what the client raises."""
     try:
         yield
     except exceptions.RedisError as error:

@@ -22,7 +22,10 @@ _WRONG_PASSWORD = ("WRONGPASS", "invalid username-password", "invalid password")
 
 
 def is_passing(error: Exception) -> bool:
-    """Tell whether a server's error may pass by itself; a wrong password may not."""
+    """Tell whether an error of the server may pass by itself.
+
+    A wrong password, a key of another type or an unknown command do not.
+    """
     if isinstance(error, _LASTING):
         return False
     text = str(error)

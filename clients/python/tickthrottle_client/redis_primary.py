@@ -27,7 +27,11 @@ _ASK_WITHIN_S = 1.0
 
 
 def connect(url: str, **options: Any) -> redis.Redis:
-    """Return a client; ``options`` are its own. Commands raise redis.RedisError."""
+    """Return a client of the server at ``url``; nothing is asked of it yet.
+
+    ``options`` are the client's own, for the server. Commands raise redis.RedisError;
+    ConnectionError also where no Sentinel knows a primary.
+    """
     address = SentinelAddress.parse(url)
     if address is None:
         return redis.Redis.from_url(url, **options)
@@ -37,7 +41,10 @@ def connect(url: str, **options: Any) -> redis.Redis:
 
 
 def connect_async(url: str, **options: Any) -> aioredis.Redis:
-    """Do as ``connect`` for an event loop; a task cancelled while it sends ends."""
+    """Return a client for an event loop, as ``connect`` does.
+
+    A task that is cancelled while it sends a command ends, always.
+    """
     address = SentinelAddress.parse(url)
     if address is None:
         client = aioredis.Redis.from_url(url, **options)
@@ -114,6 +121,7 @@ def _of_primary(
 
 
 def _without_place(options: Any) -> dict[str, Any]:
+    """Return what an address says of a connection, but where it goes."""
     rest = {name: value for name, value in options.items() if name != "host"}
     is_tls = "SSL" in getattr(rest.pop("connection_class", None), "__name__", "")
     return {**rest, "ssl": True} if is_tls else rest

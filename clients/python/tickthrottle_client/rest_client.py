@@ -31,7 +31,11 @@ Moment = int | datetime
 """Milliseconds since 1970 UTC, or a time with its zone."""
 
 PAGE = 20_000
+"""Most windows that a gateway answers at once."""
+
 MOST_BYTES = 256 * 2**20
+"""A longer answer is not read."""
+
 _NO_ANSWER = "answers with what is none of a gateway's answers"
 _DECODER = json.JSONDecoder()
 _TRIES = 6
@@ -45,7 +49,10 @@ _SMALLEST = Decimal(1).scaleb(-_PLACES)
 
 
 class Records(list[Mapping[str, Any]]):
-    """Windows or bars, oldest first, in Decimal; ``gaps`` names what is missing."""
+    """Some windows or bars, oldest first: a mapping each, numbers as Decimal.
+
+    ``gaps`` names what is missing in between, as REST does.
+    """
 
     def __init__(
         self, rows: Iterable[Mapping[str, Any]], gaps: Sequence[Mapping[str, Any]]
@@ -78,7 +85,10 @@ class Records(list[Mapping[str, Any]]):
         return pa.table(columns)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return a data frame, decimals as they came; needs pandas and pyarrow."""
+        """Return a data frame of pandas; needs pandas and pyarrow.
+
+        Decimals are Python's, with the digits that they came with.
+        """
         import pandas as pd
 
         frame = self.to_arrow().to_pandas()
@@ -88,7 +98,10 @@ class Records(list[Mapping[str, Any]]):
         return frame
 
     def to_polars(self) -> "pl.DataFrame":
-        """Return a data frame with ``to_arrow``'s columns; needs polars and pyarrow."""
+        """Return a data frame of Polars; needs polars and pyarrow.
+
+        Its columns are those of ``to_arrow``, decimals as well.
+        """
         import polars as pl
 
         return pl.DataFrame(self.to_arrow())
@@ -180,7 +193,11 @@ class RestClient:
         return Records([_exact(row) for row in answer["data"]], answer["gaps"])
 
     def window_texts(self, since_ms: int, until_ms: int) -> Iterator[str]:
-        """Yield windows that end within as JSON, newest first; some twice."""
+        """Yield the JSON text of each window that ends within, the newest first.
+
+        In the order of publication, as far back as the gateway's archive goes; some may
+        come twice.
+        """
         while True:
             asked = {"from": since_ms, "to": until_ms}
             text = self._fetch("/v1/windows", asked).decode()
@@ -251,6 +268,7 @@ def _milliseconds(name: str, moment: Moment | None) -> int | None:
 
 
 def _wait_s(error: HTTPError) -> float | None:
+    """Return how long to wait before the next try; None if that is of no use."""
     if error.code not in (429, 503):
         return None
     try:

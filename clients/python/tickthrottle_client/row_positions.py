@@ -19,7 +19,11 @@ _OF_DAYS = ("price", "size", *_BEHIND[-6:])
 
 
 def wire_fields(fields: Collection[str] | None) -> list[str]:
-    """Return what to ask for to get these fields; None: all. Raises TypeError."""
+    """Return what to ask a gateway for, to get these fields of items; None: all.
+
+    Every item has ``trades``, and a day is kept with all that adds to it. Raises
+    TypeError for what is no name.
+    """
     if fields is None:
         return [EVERY]
     if isinstance(fields, str) or not all(isinstance(name, str) for name in fields):
@@ -30,7 +34,10 @@ def wire_fields(fields: Collection[str] | None) -> list[str]:
 
 
 class RowPositions:
-    """Which fields rows have, which instrument a number is, once it ``is_used``."""
+    """Which fields a connection's rows have, and which instrument a number is.
+
+    ``is_used`` is false where rows come as objects.
+    """
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
@@ -38,7 +45,10 @@ class RowPositions:
         self.is_used = False
 
     def take(self, message: dict[str, Any]) -> None:
-        """Note what a message says of rows, make items of its own. Raises Exception."""
+        """Note what a message says of rows; make items of those that it has.
+
+        Raises any Exception for a message that no gateway sends.
+        """
         if message["type"] == "ack" and message.get("op") == "subscribe":
             fields = message.get("fields")
             self.is_used = fields is not None

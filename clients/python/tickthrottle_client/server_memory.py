@@ -7,11 +7,15 @@ from typing import Any
 KEEPS = "noeviction"
 
 NEARLY_FULL = 0.9
+"""From this share of its memory on, a server is nearly full."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerMemory:
-    """A server's memory, bytes; ``max_bytes`` 0: no limit; ``evicted`` counts keys."""
+    """Memory of a server, in bytes; ``max_bytes`` is 0 where there is no limit.
+
+    ``evicted`` counts the keys that it has evicted since its start.
+    """
 
     used_bytes: int
     max_bytes: int

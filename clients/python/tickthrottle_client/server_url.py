@@ -17,7 +17,11 @@ BAD_PORT = (
 
 
 def split_url(url: str) -> SplitResult:
-    """Take one or several servers' address apart. Raises ValueError, without it."""
+    """Take an address of one server or of several apart.
+
+    Raises ValueError where it is not clear what is the password, which repeats nothing
+    of the address.
+    """
     try:
         parts = _split(url)
     except ValueError:

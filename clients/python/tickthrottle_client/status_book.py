@@ -30,7 +30,10 @@ def read_status(entry: InstrumentStatus) -> None:
 
 
 class StatusBook(dict[str, list[InstrumentStatus]]):
-    """Each instrument's statuses by venue and kind; ``position``: the newest's."""
+    """The current statuses of each instrument: one of each venue and kind.
+
+    ``position`` is that of the newest status there was, None before the first.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,6 +71,7 @@ class StatusBook(dict[str, list[InstrumentStatus]]):
         ]
 
     def forget(self, is_watched: Callable[[str], bool]) -> None:
+        """Keep the instruments alone that are watched still."""
         for isin in [isin for isin in self if not is_watched(isin)]:
             del self[isin]
 

@@ -23,6 +23,7 @@ def is_given(value: object) -> bool:
 
 
 def takes_back(fields: Mapping[str, Any]) -> bool:
+    """Tell whether fields are those of an entry that cancels a trade."""
     return is_given(fields.get(CANCELS))
 
 

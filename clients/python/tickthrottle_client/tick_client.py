@@ -117,7 +117,11 @@ def backoff_s(attempt: int, chance: float) -> float:
 
 
 def is_older(item: Item, known: Item) -> bool:
-    """Say whether an item is older, by revision, time and seq where it has them."""
+    """Say whether an item is older than another of the same instrument and epoch.
+
+    One of a greater ``revision`` is newer in any case: a trade was taken back. Nobody
+    knows of one whose fields do not say it.
+    """
     if not all(name in one for one in (item, known) for name in ("time", "seq")):
         return bool(item.get("revision", 0) < known.get("revision", 0))
     return _order(item) < _order(known)
@@ -130,7 +134,10 @@ def _order(item: Item) -> tuple[int, int, int]:
 def read_message(
     text: str | bytes, positions: RowPositions | None = None
 ) -> dict[str, Any]:
-    """Parse a frame, every digit of it. Raises any Exception for a bad one."""
+    """Parse a frame without losing a digit. Raises any Exception for a bad one.
+
+    Rows by position become items; only those may leave out fields.
+    """
     message: dict[str, Any] = json.loads(text, parse_float=Decimal)
     if positions is not None:
         positions.take(message)
@@ -173,6 +180,7 @@ def _kind_of(keys: Iterable[str]) -> str:
 
 
 def _names(names: str | Collection[str]) -> list[str]:
+    """Return each name once. Raises TypeError or ValueError for what is none."""
     names = [names] if isinstance(names, str) else list(names)
     for name in names:
         if not isinstance(name, str):
@@ -360,6 +368,7 @@ class TickClient:
             raise self._failure
 
     def _interrupt(self, task: asyncio.Task[None]) -> None:
+        """Nothing comes any more: nobody must wait for it."""
         self._awaiting.discard(task)
         for follower in self._followers:
             follower.set()
@@ -545,6 +554,7 @@ class TickClient:
             self._ask(some, last=last, bars_since=since)
 
     def _ask(self, keys: Collection[str], **options: Any) -> None:
+        """Subscribe to keys of one kind, with the options that have a value."""
         if not keys:
             return
         # The newest one decides: interval and fields have to be in each.
@@ -569,14 +579,19 @@ class TickClient:
         return bool(wanted)
 
     def _ask_apart(self) -> None:
+        """Ask for the next part of what was refused as a list."""
         while self._apart and not self._ask_again(self._apart.pop()):
             pass
 
     def _unheld(self, keys: Collection[str], new: Collection[str]) -> list[str]:
-        """Return which keys to ask for: new ones, and those refused before."""
+        """Return which keys to ask for: new ones, and those that were refused before.
+
+        Whoever comes later is told as well.
+        """
         return [*new, *filter(self._rejected.__contains__, keys)]
 
     def _awaits(self, kind: str) -> bool:
+        """Tell whether a subscription to keys of a kind has no answer yet."""
         waiting = (*self._asked.values(), *self._apart)
         return any(_kind_of(keys) == kind for keys in waiting)
 
@@ -632,6 +647,7 @@ class TickClient:
         return bool(self._names_of(self._isins.get(key, key)))
 
     def _names_of(self, key: str) -> list[str]:
+        """Return the names by which a key of the gateway is listened to."""
         names = (key, self._codes.get(key, key))
         return [n for n in dict.fromkeys(names) if any(n in b for b in self._books)]
 
@@ -790,7 +806,10 @@ class TickClient:
                 self._show_token(await self._newest_token())
 
     async def _receive(self, connection: ClientConnection) -> str | bytes:
-        """Return what comes next; TimeoutError: the line is taken for dead."""
+        """Return what comes next; say so if nothing comes for three windows.
+
+        Raises TimeoutError once the line is taken for dead.
+        """
         dead_s = SILENT_HEARTBEATS * self._heartbeat_s
         # Quiet windows are told by heartbeats only.
         quiet_s = max(SILENT_WINDOWS * self.window_ms / 1_000, self._heartbeat_s)
@@ -935,6 +954,7 @@ class TickClient:
         self._look_for_silence()
 
     def _reject(self, rejected: list[dict[str, str]]) -> None:
+        """Tell which keys are not held, and remember it."""
         self._rejected.update((one["key"], one["code"]) for one in rejected)
         if rejected:
             self._on_rejected(rejected)
@@ -953,14 +973,20 @@ class TickClient:
         self._ask_again(again)
 
     def _renew(self, expires_us: int | None) -> None:
-        """Show a newer token in time, at nine tenths of what is left of this one."""
+        """A newer token in time keeps the connection: at nine tenths of what is left.
+
+        Heartbeats are what the time is looked at with.
+        """
         if expires_us is not None and callable(self._token):
             left_s = expires_us / 1e6 - time.time()
             at_s = min(0.9 * left_s, left_s - 2 * self._heartbeat_s)
             self._renew_at_s = time.monotonic() + at_s
 
     def _refused(self, message: dict[str, Any]) -> None:
-        """Say again what came too fast; of a list, each half, one by one."""
+        """What came too fast is said again; of a list that is refused each half.
+
+        One after the other: so few refusals come in a row, and the rest is held.
+        """
         number, code = message.get("id", 0), message["code"]
         if code == "rate_limited":
             # Keys are still asked for, so that no position is held without them.
@@ -1020,7 +1046,10 @@ class TickClient:
             self.position["instruments"] = self._instruments
 
     def _look_for_silence(self) -> None:
-        """Have keys told that have no item, and none a window later either."""
+        """Have keys without an item told, if they have none a window later either.
+
+        What is asked for has to be answered by then, and to be there.
+        """
         if not self._is_look_due or self._awaits(ALL) or self._is_snapshot_due:
             return
         self._is_look_due = False

@@ -14,6 +14,7 @@ GROUP = "group:"
 window by window. The market's or sector's own key follows."""
 
 ALL_GROUPS = "group:*"
+"""The key of a client that wants every group, also those yet to come."""
 
 
 def is_instrument(key: str) -> bool:
@@ -22,13 +23,16 @@ def is_instrument(key: str) -> bool:
 
 
 def is_group(key: str) -> bool:
+    """Say whether a key stands for figures of groups, and not for instruments."""
     return key.startswith(GROUP)
 
 
 BARS = "bars:"
+"""What the keys of bars begin with: ``bars:1m:KR7005930003``, ``bars:1d:*``."""
 
 
 TRADES = "trades:"
+"""What the keys begin with that ask for every trade: ``trades:KR7005930003``."""
 
 
 class CloseCode(IntEnum):
@@ -53,7 +57,11 @@ _MOST_PLACES = 64
 
 
 def read_decimal(value: Any) -> Decimal:
-    """Return a number, each digit. Raises ValueError, TypeError, ArithmeticError."""
+    """Return a number of a message with every digit.
+
+    Raises ValueError, TypeError or ArithmeticError for what no gateway sends: text,
+    NaN, or a number that would be endless when it is written out.
+    """
     number = Decimal(value)
     if not number.is_finite() or abs(number.adjusted()) > _MOST_PLACES:
         raise ValueError(f"{value!r:.40} is no number of a message")
@@ -70,4 +78,5 @@ _FINAL_CODES = {
 
 
 def is_final(code: int) -> bool:
+    """Say whether a close code means not to come back."""
     return code in _FINAL_CODES or 4_500 <= code < 5_000

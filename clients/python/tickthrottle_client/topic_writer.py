@@ -76,7 +76,10 @@ class TopicWriter:
     def __init__(
         self, topic: KafkaTopic, info: LogInfo, batch_bytes: int = BATCH_BYTES
     ) -> None:
-        """Connect to nobody yet. Raises LogUnusable for a topic's options."""
+        """Start the client, connect to nobody yet. Raises LogUnusable for its options.
+
+        ``batch_bytes`` should not be more than the topic takes.
+        """
         self.info = info
         self.refused: Counter[str] = Counter()
         self.tallies = [AppendTally() for _ in range(info.partitions)]
@@ -98,7 +101,11 @@ class TopicWriter:
 
     @classmethod
     def open(cls, topic: KafkaTopic) -> Self:
-        """Return a connected writer. Raises LogAway, and LogUnusable."""
+        """Return what appends to a topic, connected.
+
+        Raises LogAway, and LogUnusable for a topic that is not there or not ours to
+        use.
+        """
         reports = Reports()
         admin = create_admin(topic, reports)
         info = identify(topic, admin, reports)
@@ -112,7 +119,10 @@ class TopicWriter:
         log.warning("%s (%s)", event, fields)
 
     def connect(self) -> None:
-        """Connect now, not at the first append. Raises LogAway and LogUnusable."""
+        """Connect now: otherwise the first append takes half a second or a whole one.
+
+        Raises LogAway and LogUnusable.
+        """
         try:
             self._producer.list_topics(self._topic.topic, timeout=ANSWER_WITHIN_S)
         except KafkaException as error:
@@ -159,6 +169,7 @@ class TopicWriter:
             )
 
     def close(self) -> None:
+        """Disconnect. What is under way is given up."""
         if self._entries is not None:
             self.abandon()
         self._producer.close()
@@ -202,6 +213,7 @@ class TopicWriter:
         return left
 
     def _wait(self, deadline: float) -> None:
+        """Wait until all is reported, or a part of it if there is more to hand over."""
         self._serve(deadline)
         while not self._waiting and len(self._producer) and self._broken is None:
             if time.monotonic() >= deadline:
@@ -220,6 +232,7 @@ class TopicWriter:
             raise trouble
 
     def _serve(self, deadline: float) -> None:
+        """Take in what is reported; wait for something if there is nothing."""
         left_s = max(0.0, deadline - time.monotonic())
         try:
             # Not flush: it goes on calling back while an error is pending.
@@ -313,13 +326,18 @@ class TopicAppender:
         return cls(topic, writer, thread)
 
     async def append(self, entries: Sequence[tuple[str, bytes]]) -> None:
-        """Do as ``TopicWriter.append``; LogUnusable also for another topic."""
+        """Append as ``TopicWriter.append`` does.
+
+        Raises LogUnusable also when the topic is another one: it looks once a second.
+        """
         await _call(self._thread, lambda: self._append(entries))
 
     async def abandon(self) -> None:
+        """See ``TopicWriter.abandon``."""
         await _call(self._thread, self._writer.abandon)
 
     async def close(self) -> None:
+        """Disconnect."""
         await _call(self._thread, self._writer.close)
         self._thread.shutdown(wait=False)
 

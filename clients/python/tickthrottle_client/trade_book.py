@@ -37,6 +37,7 @@ class TradeBook(Listeners):
         self._lost: set[str] = set()
 
     def name(self, codes: dict[str, str]) -> None:
+        """Take in what keys with codes stand for."""
         self._given |= {key: text for text, key in codes.items()}
 
     def lose(self) -> None:
@@ -44,6 +45,7 @@ class TradeBook(Listeners):
         self._lost |= self._begun
 
     def take(self, message: dict[str, Any]) -> None:
+        """Give the entries of a message to those who listen."""
         isin = message["isin"]
         missed = None if isin in self._lost else message["missed"]
         self._lost.discard(isin)

@@ -14,11 +14,15 @@ from tickthrottle_client import taking_back_v1, updates_v1
 from tickthrottle_client.taking_back_v1 import CANCELS, CORRECTS, REVISION
 
 MAX_PAYLOAD_BYTES = 16_384
+"""Largest encoded trade that is accepted, in bytes."""
+
 EARLIEST_TIME_US = 631_152_000_000_000  # 1990-01-01: catches seconds and milliseconds
 LATEST_TIME_US = 4_102_444_800_000_000  # 2100-01-01: catches nanoseconds
 MAX_SEQ = 2**63 - 1
 
 ISIN_CHARS = 12
+"""How long an ISIN is; codes of instruments are shorter."""
+
 REQUIRED = ("isin", "time", "seq", "price", "size")
 RESERVED = frozenset({"trades", "volume", "value", "high", "low", "day", REVISION})
 """Field names the gateway adds to a row itself; a trade may not carry them."""
@@ -28,7 +32,11 @@ ISIN_PATTERN = "[A-Z]{2}[0-9A-Z]{9}[0-9]"
 """What an ISIN looks like, but for its check digit; Arrow's RE2 reads it, too."""
 
 WHOLE_PATTERN = "[1-9][0-9]{0,17}"
+"""What a decimal of one or more has before the point."""
+
 FRACTION_PATTERN = r"\.[0-9]{1,18}"
+"""What a decimal may have from the point on."""
+
 _ISIN_FORM = re.compile(ISIN_PATTERN, re.ASCII)
 _ISIN_NUMBER = re.compile(r"[A-Z]{2}[0-9A-Z]{9}(?=.?\Z)", re.ASCII)
 # Exactly the decimals that are also JSON numbers, so that text leaves as it came.
@@ -70,14 +78,22 @@ class InvalidTrade(ValueError):
 
 
 def isin_check_digit(number: str) -> str:
-    """Return the check digit of an ISIN's first eleven characters (ISO 6166)."""
+    """Return the check digit of an ISIN's first eleven characters (ISO 6166).
+
+    Letters count as 10 to 35; of all these digits every second one, from the last, is
+    doubled, and the digits are added up.
+    """
     digits = "".join(str(int(character, 36)) for character in number)
     doubled = "".join(str(2 * int(digit)) for digit in digits[::-2])
     return str(-sum(map(int, doubled + digits[-2::-2])) % 10)
 
 
 def check_isin(value: Any) -> str:
-    """Return an ISIN with the right check digit (ISO 6166). Raises InvalidTrade."""
+    """Return ``value`` if it is an ISIN with the right check digit (ISO 6166).
+
+    The country letters are not looked up, so stand-in prefixes pass.
+    Raises InvalidTrade.
+    """
     broken = _broken_isin_rule(value) if isinstance(value, str) else _ISIN_RULE
     if broken is not None:
         raise InvalidTrade("bad_isin", "isin", value, broken)

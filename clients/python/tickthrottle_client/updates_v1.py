@@ -4,7 +4,10 @@ from itertools import permutations
 from typing import NamedTuple
 
 FIELD = "updates"
+"""The name of the field."""
+
 NOTHING = "none"
+"""What a trade says that counts for none of the three."""
 
 
 class Updates(NamedTuple):
@@ -33,6 +36,8 @@ class Updates(NamedTuple):
 
 
 ALL = Updates(True, True, True)
+"""What a trade counts for that says nothing."""
+
 RULE = (
     "must name what the trade counts for, one or more of last, range and volume, "
     f"with commas between them, or be {NOTHING}; left out, it counts for all of them"

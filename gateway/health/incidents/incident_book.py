@@ -19,8 +19,14 @@ KEPT = 500
 """Incidents that are remembered; beyond it the oldest that have ended are forgotten."""
 
 KEPT_MS = 14 * 86_400_000
+"""An incident is forgotten this long after its end."""
+
 SETTLE_MS = 10_000
+"""What is away for less has not ended."""
+
 NOTE_CHARS = 500
+"""Length of the longest note."""
+
 _DETAIL_CHARS = 500
 
 _STARTS = frozenset({"starting", "start_fails"})

@@ -15,6 +15,8 @@ from gateway.health.findings import Finding
 from gateway.health.incidents.incident_book import KEPT, Incident, IncidentBook
 
 LOOK_S = 5.0
+"""How often somebody looks, whether or not anybody asks."""
+
 MAX_FILE_BYTES = KEPT * 8_192
 """A file that is larger is none of ours: an incident's texts are cut."""
 
@@ -47,15 +49,18 @@ class IncidentKeeper:
         self._writes = asyncio.Lock()
 
     def incidents(self) -> list[Incident]:
+        """Return all that is remembered: what lasts first, then the newest first."""
         return self._book.incidents()
 
     async def note(self, incident_id: str, text: str) -> bool:
+        """Write down what was done; False if there is no such incident."""
         is_known = self._book.note(incident_id, text)
         if is_known:
             await self._store()
         return is_known
 
     async def run(self) -> NoReturn:
+        """Look again and again."""
         while True:
             findings = await self._look()
             if self._book.observe(findings, time.time_ns() // 1_000_000):
@@ -78,7 +83,10 @@ class IncidentKeeper:
 
 
 def read_incidents(file: Path) -> list[Incident]:
-    """Read a file of incidents, perhaps missing. Raises ValueError in one sentence."""
+    """Read a file of incidents; none if there is no such file.
+
+    Raises ValueError with one sentence if it cannot be read, or holds something else.
+    """
     try:
         if file.stat().st_size > MAX_FILE_BYTES:
             raise ValueError(f"incidents_file {file}: is no list of incidents")

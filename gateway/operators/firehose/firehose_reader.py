@@ -23,6 +23,8 @@ LOOK_S = 0.1
 """
 
 AGAIN_S = 1.0
+"""How soon it is looked at again where it could not be."""
+
 log = structlog.get_logger()
 
 
@@ -49,11 +51,13 @@ class Viewer:
         self._awake.set()
 
     def tell_problem(self, problem: str) -> None:
+        """Say why the log cannot be looked at."""
         if problem != self._problem:
             self._problem = self._unsaid = problem
             self._awake.set()
 
     def end(self) -> None:
+        """Have ``next`` return None from now on."""
         self.is_over = True
         self._awake.set()
 
@@ -83,6 +87,7 @@ class Firehose:
 
     @property
     def viewers(self) -> int:
+        """How many look at the moment."""
         return len(self._viewers)
 
     def join(self, rate: int) -> Viewer | None:
@@ -97,16 +102,19 @@ class Firehose:
         return viewer
 
     def leave(self, viewer: Viewer) -> None:
+        """Let go who has looked; after the last one nothing is read."""
         self._viewers.discard(viewer)
         if not self._viewers and self._task is not None:
             self._task.cancel()
             self._task = None
 
     def expire(self, viewer: Viewer) -> None:
+        """Send a viewer away whose token has expired."""
         self._counters.clients_token_expired += 1
         viewer.end()
 
     def count_sent(self, sample: Sample) -> None:
+        """Count what a viewer is sent."""
         self._counters.firehose_trades_shown += len(sample.rows)
         self._counters.firehose_trades_left_out += sample.left_out
 

@@ -29,6 +29,8 @@ from gateway.transport.event_response import HEADERS, ended_at_shutdown, until_g
 from gateway.transport.uvicorn_http import connection_of
 
 USUAL_RATE = 200
+"""Trades a second that are shown to whoever names no rate."""
+
 Rate = Annotated[
     int, Query(ge=1, le=MOST_FIREHOSE_RATE, description="most trades shown in a second")
 ]
@@ -56,6 +58,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 
 
 def create_firehose(backend: Backend) -> Firehose:
+    """Build the firehose of a gateway, from wherever its log is."""
     topic = read_topic(backend.settings)
     stream = backend.stream
     end: LogEnd = RedisLogEnd(stream.redis, stream.keys.namespace)
@@ -69,7 +72,10 @@ def create_firehose(backend: Backend) -> Firehose:
 def create_router(
     backend: Backend, firehose: Firehose, access: OperatorAccess | None
 ) -> APIRouter:
-    """Build the router; ``access`` is given on the operators' listener alone."""
+    """Build the router of the firehose.
+
+    ``access`` is given on the operators' listener, None on the public one.
+    """
     settings = backend.settings
     if access is None:
         grant_of, router = _visitor(backend), new_router("firehose")
@@ -137,6 +143,7 @@ class FirehoseStream(Response):
         self._expires_us = expires_us
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until the viewer goes, takes nothing, or the gateway stops."""
         viewer = self._firehose.join(self._rate)
         if viewer is None:
             refusal = "as many look at the firehose as may"
@@ -155,6 +162,7 @@ class FirehoseStream(Response):
 
     @contextmanager
     def _ended_in_time(self, viewer: Viewer) -> Iterator[None]:
+        """Have the viewer sent away within the block when its token expires."""
         if self._expires_us is None:
             yield
             return

@@ -14,10 +14,14 @@ from throttle.contract.dead_letter import text_of
 from tickthrottle_client.taking_back_v1 import CANCELS
 
 TEXT_BYTES = 64
+"""So much of an entry is shown that is no trade."""
+
 MOST_KEPT_S = 1.0
 """A viewer that reads slowly is kept the rows of so long a time; older are left out."""
 
 MOST_ENTRIES = 250
+"""Most entries that one look reads, of all partitions together."""
+
 MOST_BYTES = 262_144
 """About the most bytes that one look reads; see ``ReadBudget``."""
 
@@ -40,18 +44,26 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class LogPiece:
-    """What came since the last look: how many, and the newest ones in order."""
+    """What was appended since the look before: ``appended`` entries by the log's count.
+
+    ``entries`` are the newest of them, in the order of their append times, no more
+    than one look may read.
+    """
 
     appended: int = 0
     entries: Sequence[LogEntry] = ()
 
     @property
     def read_bytes(self) -> int:
+        """How many bytes the entries have that were read."""
         return sum(len(entry.payload) for entry in self.entries)
 
 
 def share_out(appended: Mapping[int, int], most: int) -> dict[int, int]:
-    """Return how many of the newest to read of each, in proportion, at least one."""
+    """Return how many of the newest entries to read of each partition that grew.
+
+    All if they are ``most`` or fewer, otherwise a part in proportion, at least one.
+    """
     grown = {p: count for p, count in appended.items() if count > 0}
     total = sum(grown.values())
     if total <= most:
@@ -72,6 +84,7 @@ class ReadBudget:
         self.mean_bytes = 0.0
 
     def learn(self, piece: LogPiece) -> None:
+        """Take in how large the entries of a look were."""
         if not piece.entries:
             return
         self.mean_bytes = piece.read_bytes / len(piece.entries)
@@ -79,13 +92,21 @@ class ReadBudget:
         self.entries = max(1, min(MOST_ENTRIES, self.entries * GROWTH, fitting))
 
     def bytes_of(self, piece: LogPiece) -> int:
-        """Return the bytes appended, those that were not read by the mean."""
+        """Return how many bytes were appended.
+
+        Those of entries that were not read are estimated, by the mean of the others.
+        """
         unread = piece.appended - len(piece.entries)
         return piece.read_bytes + round(unread * self.mean_bytes)
 
 
 def encode_row(entry: LogEntry) -> bytes:
-    """Encode a trade as shown, or a beginning of other bytes; 512 bytes at most."""
+    """Encode a trade as it is shown: 512 bytes at most.
+
+    An entry that is no trade by the rules of ``ingest/trade.py``, as in a log whose job
+    has a decoder, is shown by the beginning of its bytes, and so is one that takes a
+    trade back.
+    """
     size, reason = len(entry.payload), CANCELS
     try:
         trade = Trade.from_wire(entry.payload)
@@ -119,15 +140,21 @@ class RowAllowance:
 
     @property
     def rows(self) -> int:
+        """How many rows may be shown now."""
         return int(self._left)
 
     def use(self, rows: int) -> None:
+        """Note how many were shown."""
         self._left -= rows
 
 
 @dataclass(slots=True)
 class Sample:
-    """What a viewer is due: rows, sums; of ``unread`` entries the size is estimated."""
+    """What a viewer has not been sent yet: some rows, and the sums of everything.
+
+    ``unread`` of the ``appended`` entries were not even read: their size is
+    estimated.
+    """
 
     appended: int = 0
     unread: int = 0
@@ -135,6 +162,7 @@ class Sample:
     rows: list[bytes] = field(default_factory=list)
 
     def add(self, appended: int, unread: int, size: int, rows: Sequence[bytes]) -> None:
+        """Take in a look at the log."""
         self.appended += appended
         self.unread += unread
         self.size += size
@@ -147,9 +175,11 @@ class Sample:
 
     @property
     def left_out(self) -> int:
+        """How many entries are not shown."""
         return self.appended - len(self.rows)
 
     def encode(self) -> bytes:
+        """Encode the message."""
         head = orjson.dumps(
             {
                 "type": "trades",

@@ -41,11 +41,19 @@ class LogEnd(Protocol):
         """Forget the look before: the next one is the first."""
 
     async def look(self, most: int) -> LogPiece:
-        """Return what came since, about ``most`` entries; first nothing. LogUnread."""
+        """Return what came since the look before, reading about ``most`` entries.
+
+        At least one of each partition that grew; the first look brings nothing. Raises
+        LogUnread.
+        """
 
 
 class KafkaLogEnd:
-    """A topic's end; markers of transactions count as appended, and are not read."""
+    """The end of a topic of Kafka.
+
+    Markers of transactions have positions, too: they count as appended, and are not
+    read.
+    """
 
     def __init__(self, topic: KafkaTopic) -> None:
         self._ends: dict[int, int] = {}
@@ -59,9 +67,11 @@ class KafkaLogEnd:
         )
 
     def begin(self) -> None:
+        """Forget the look before."""
         self._is_beginning = True
 
     async def look(self, most: int) -> LogPiece:
+        """Return what came since the look before. Raises LogUnread."""
         return await self._topic.ask(partial(self._look, most), KAFKA_ANSWER_S)
 
     def _look(self, most: int, reader: "KafkaLogReader") -> LogPiece:
@@ -79,7 +89,10 @@ class KafkaLogEnd:
 
 
 class RedisLogEnd:
-    """Asks where all partitions end, then reads up to there: all of one moment."""
+    """Asks where all partitions end, then for the newest entries up to there.
+
+    So what was appended and what was read of it are of one moment.
+    """
 
     def __init__(self, redis: Redis, namespace: str) -> None:
         self._redis = redis
@@ -88,9 +101,11 @@ class RedisLogEnd:
         self._ends: Mapping[int, PartitionEnd] = {}
 
     def begin(self) -> None:
+        """Forget the look before."""
         self._info, self._ends = None, {}
 
     async def look(self, most: int) -> LogPiece:
+        """Return what came since the look before. Raises LogUnread."""
         async with answering_redis():
             return await self._look(most)
 
@@ -143,6 +158,7 @@ class RedisLogEnd:
 
 
 def _entries(replies: Sequence[Any]) -> list[LogEntry]:
+    """Return the entries of all partitions in the order of their append times."""
     entries = []
     for reply in replies:
         for raw_id, fields in reply:

@@ -41,15 +41,18 @@ class Told:
         token_fails: bool = False,
         hears_nothing: bool = False,
     ) -> None:
+        """Have it make some calls."""
         self._token = token or str
         has_token = token_fails or token is not None
         options = has_token, token_fails, hears_nothing
         self._write(json.dumps([address(port), calls, *options]))
 
     def of(self, name: str) -> list[Any]:
+        """Return what was told under a name: the first thing each time."""
         return [line[1] for line in self._lines if line[0] == name]
 
     def lines(self, name: str) -> list[list[Any]]:
+        """Return all that was told under a name."""
         return [line for line in self._lines if line[0] == name]
 
     def newest(self, name: str) -> Any:
@@ -72,6 +75,7 @@ class Told:
 
 @pytest.fixture
 async def told(tmp_path: Path) -> AsyncIterator[Told]:
+    """A client in Node that nobody has asked anything of."""
     shutil.copy(STATIC / "tick.js", tmp_path / "tick.mjs")
     shutil.copy(Path(__file__).with_name("told.mjs"), tmp_path)
     pipe = asyncio.subprocess.PIPE

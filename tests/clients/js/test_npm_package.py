@@ -36,6 +36,7 @@ def npm() -> str:
 
 @pytest.fixture(scope="module")
 def tarball(npm: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as ``make release`` packs it."""
     folder = tmp_path_factory.mktemp("packed")
     command = [sys.executable, ROOT / "packaging" / "pack_npm.py", folder]
     subprocess.run(command, check=True, timeout=60)
@@ -45,6 +46,7 @@ def tarball(npm: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(npm: str, tarball: Path, tmp_path: Path) -> Path:
+    """An empty project that has the package and nothing else."""
     (tmp_path / "package.json").write_text('{"type":"module","private":true}')
     command = [npm, "install", "--offline", "--silent", "--no-audit", tarball]
     subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
@@ -52,6 +54,7 @@ def project(npm: str, tarball: Path, tmp_path: Path) -> Path:
 
 
 def test_the_tarball_holds_the_gateways_file_and_no_other(tarball: Path) -> None:
+    """There is one source of the client."""
     with tarfile.open(tarball) as packed:
         names = {name.removeprefix("package/") for name in packed.getnames()}
         for name in ("tick.js", "tick-chain.js"):
@@ -141,6 +144,7 @@ def test_the_types_are_what_the_compiler_takes(
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
     )

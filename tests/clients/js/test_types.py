@@ -32,6 +32,7 @@ DECIMAL_IN = {"Item", "Day", "Group", "Bar", "Entry", "InstrumentStatus"}
 
 
 def without_comments(text: str) -> str:
+    """Return TypeScript without its comments, on few lines."""
     return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
 
 
@@ -94,10 +95,12 @@ def expected(schema: Mapping[str, Any], owner: str) -> str:
 
 
 def literal(value: object) -> str:
+    """Return a constant of a schema as a type."""
     return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
 def expected_fields(schema: Mapping[str, Any], owner: str) -> dict[str, str]:
+    """Return the fields of an object that a schema describes."""
     return {
         name if name in schema["required"] else f"{name}?": expected(field, owner)
         for name, field in schema["properties"].items()
@@ -105,6 +108,7 @@ def expected_fields(schema: Mapping[str, Any], owner: str) -> dict[str, str]:
 
 
 def described() -> dict[str, Mapping[str, Any]]:
+    """Return the schema of each type."""
     components = document()["components"]
     schemas = components["schemas"]
     ack = components["messages"]["ack"]["payload"]["properties"]

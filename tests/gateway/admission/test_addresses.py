@@ -21,4 +21,5 @@ def test_a_peer_cannot_have_more_addresses_than_it_was_given() -> None:
 
 
 def test_a_connection_without_an_address_counts_with_its_like() -> None:
+    """A Unix socket names none."""
     assert address_of({"client": None}) == address_of({}) == UNKNOWN

@@ -6,6 +6,7 @@ from gateway.admission.connections import PlainConnections
 def make_connections(
     most: int = 3, most_per_address: int = 2, room: int = 100
 ) -> PlainConnections[str]:
+    """Return an account of connections that are letters."""
     return PlainConnections(most, most_per_address, room)
 
 
@@ -19,6 +20,7 @@ def test_the_one_that_has_waited_longest_goes() -> None:
 
 
 def test_an_address_has_its_own_limit() -> None:
+    """Nobody else has to go for it."""
     plain = make_connections()
     plain.enter("a", "other", 0)
     plain.enter("b", "here", 0)

@@ -20,12 +20,14 @@ BURST_WORK_S = SHARE * BURST_S
 
 
 def work(seconds: float) -> None:
+    """Hold the event loop."""
     until_s = time.thread_time() + seconds
     while time.thread_time() < until_s:
         pass
 
 
 def stopped_clock() -> float:
+    """Return the time at which nobody gets anything back."""
     return 0.0
 
 
@@ -68,6 +70,7 @@ async def test_an_address_that_sends_much_waits_behind_itself() -> None:
 
 
 async def test_little_is_begun_at_once() -> None:
+    """Nobody waits a turn without a need."""
     turns, begun = LoopTurns(), list[int]()
 
     async def ask(number: int) -> None:
@@ -81,6 +84,7 @@ async def test_little_is_begun_at_once() -> None:
 
 
 async def test_who_stops_waiting_holds_nobody_up() -> None:
+    """The others begin all the same."""
     turns = LoopTurns()
     await turns.wait(["a"])
     work(2 * SLICE_S)
@@ -105,6 +109,7 @@ def test_who_has_had_his_share_rests_until_it_is_paid_for() -> None:
 
 
 def test_who_may_have_many_rows_may_have_the_time_for_them() -> None:
+    """Ten microseconds of a core each."""
     turns = LoopTurns(80_000, stopped_clock)
     turns.charge(["a"], 1.2)
     assert turns.rest_s(["a"]) == pytest.approx(0.801 / 0.8, abs=0.002)

@@ -30,6 +30,7 @@ def test_a_page_is_let_in_from_here_or_from_the_list() -> None:
 
 
 def test_a_star_lets_every_page_in() -> None:
+    """Even one that has no origin of its own."""
     assert is_allowed("null", HOST, {"*"})
 
 

@@ -53,6 +53,7 @@ def test_a_budget_is_a_bucket(rate_per_s: float, burst: int, steps: list[int]) -
 
 
 def test_workers_share_a_budget() -> None:
+    """What one gave is gone at the other."""
     seat = take_seat(0, workers=2)
     one, other = (Budgets(10, 2, seat.request_moments, seat.key) for _ in range(2))
     assert [one.take("a", 5.0), other.take("a", 5.0), one.take("a", 5.0)] == [0, 0, 100]

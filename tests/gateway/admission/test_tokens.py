@@ -22,6 +22,7 @@ from tests.gateway.samples import HYNIX, SAMSUNG
 
 
 def make_reader(**options: Any) -> TokenReader:
+    """Return a reader of the tests' tokens."""
     return TokenReader(SECRET, "HS256", **options)
 
 
@@ -46,6 +47,7 @@ def test_a_token_may_name_keys_and_an_interval() -> None:
 
 
 def test_a_refusal_names_the_rule() -> None:
+    """Whoever issues tokens can mend them."""
     cases: list[tuple[dict[str, Any], str]] = [
         ({"exp": None}, "exp"),
         ({"exp": "soon"}, "exp"),
@@ -74,6 +76,7 @@ def test_an_expired_token_is_told_from_a_bad_one() -> None:
 
 
 def ticket(within_s: float) -> str:
+    """Return a ticket that opens streams for so long."""
     return make_token(3_600, tick={"open_until": time.time() + within_s})
 
 
@@ -145,6 +148,7 @@ def test_a_public_key_is_enough() -> None:
 
 
 def test_a_key_that_does_not_fit_is_named() -> None:
+    """At the start, not with the first client."""
     cases: list[tuple[str, Algorithm, str]] = [
         ("short", "HS256", "at least 32 bytes, this one has 5"),
         ("", "HS256", "at least 32 bytes"),

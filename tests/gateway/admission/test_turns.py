@@ -16,10 +16,12 @@ class Work:
         self._ends: dict[str, asyncio.Event] = {}
 
     def ask(self, name: str) -> "asyncio.Task[None]":
+        """Ask for a turn; the address is the first letter of the name."""
         self._ends[name] = asyncio.Event()
         return asyncio.create_task(self._work(name))
 
     async def end(self, name: str) -> None:
+        """End work; return when others have had the chance to begin."""
         self._ends[name].set()
         await settled()
 
@@ -30,11 +32,13 @@ class Work:
 
 
 async def settled() -> None:
+    """Let every task go as far as it can."""
     for _ in range(10):
         await asyncio.sleep(0)
 
 
 async def test_an_address_leaves_a_place_to_others() -> None:
+    """However much it asks for."""
     work = Work(Turns(2, 10, 10))
     for name in ("a1", "a2", "a3"):
         work.ask(name)
@@ -67,6 +71,7 @@ async def test_addresses_take_turns() -> None:
 
 
 async def test_so_many_may_wait() -> None:
+    """In all, and of one address."""
     work = Work(Turns(2, 3, 2))
     for name in ("a1", "a2", "a3"):
         work.ask(name)
@@ -103,6 +108,7 @@ async def test_who_stops_waiting_leaves_the_queue() -> None:
 
 
 async def test_a_turn_that_comes_to_one_who_is_just_going_goes_on() -> None:
+    """Nobody would ever work again otherwise."""
     work = Work(Turns(1, 5, 5))
     work.ask("a1")
     waiting = work.ask("b1")

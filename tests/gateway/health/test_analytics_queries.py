@@ -50,6 +50,7 @@ def test_a_query_is_read_as_the_job_wrote_it() -> None:
 
 
 def test_a_product_that_was_never_made_is_no_query() -> None:
+    """Even if somebody holds the lease."""
     assert decode_query("bars", LEASE, {}, {}, STATE) is None
 
 
@@ -71,6 +72,7 @@ def test_what_the_job_would_not_have_written_is_a_fault() -> None:
 
 
 def test_books_that_do_not_balance_are_a_problem() -> None:
+    """By the sentence of the books."""
     query = decode_query("bars", LEASE, PROGRESS, {**LEDGER, b"0:read": b"6"}, STATE)
     assert query is not None
     assert query.problems == [

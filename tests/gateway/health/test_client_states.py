@@ -33,6 +33,7 @@ class Crowd:
     def listener(
         self, *keys: str, unsent_bytes: int = 0, stuck_s: float = 0
     ) -> Listener:
+        """Add a client that was sent everything it asked for."""
         listener = Listener(self.hub)
         if keys:
             listener.subscribe(*keys)
@@ -40,6 +41,7 @@ class Crowd:
         return listener
 
     def trade(self) -> None:
+        """Offer everybody an update."""
         board = self.hub.board
         news = board.apply(make_snapshot(2, make_row(seq=2)))
         first, *_ = self.hub.clients()
@@ -66,6 +68,7 @@ async def test_the_state_of_a_client() -> None:
 
 
 async def test_who_asked_for_fewer_updates_is_not_behind() -> None:
+    """What may wait is pending, not late."""
     crowd = Crowd()
     client = crowd.listener().client
     wish = {"op": "subscribe", "keys": [SAMSUNG], "min_interval_ms": 60_000}
@@ -100,6 +103,7 @@ def test_a_census_of_nobody_has_every_state() -> None:
 
 
 async def test_a_row_says_who_where_and_since_when() -> None:
+    """Times are times of day."""
     crowd = Crowd()
     client = crowd.listener("*").client
     client.sent(1, 100, 60.0)

@@ -44,17 +44,20 @@ PAGE_KNOWS = {"gateway_silent"}
 
 
 def make_log(quiet_ms: int = 100, **values: Any) -> LogEnds:
+    """Return a log to which a trade was appended so long ago."""
     ends = {p: PartitionEnd(9, NOW_MS - quiet_ms) for p in (0, 1)}
     return replace(LogEnds("redis", "x", ends), **values)
 
 
 def make_partition(append_ms: int, **values: Any) -> LogEnds:
+    """Return a topic of one partition."""
     return LogEnds("kafka", "kafka:x", {3: PartitionEnd(9, append_ms, **values)})
 
 
 def make_job(
     name: str = "main", *partitions: int, age_ms: int = 800, **values: Any
 ) -> JobState:
+    """Return an active job whose newest window ended so long ago."""
     numbers = partitions or (0, 1)
     positions = (7,) * len(numbers)
     cut = Cut(NOW_MS - age_ms, positions, positions, numbers)
@@ -62,6 +65,7 @@ def make_job(
 
 
 def make_dead_job(name: str = "main", *partitions: int, age_ms: int = 14_000) -> Any:
+    """Return a job whose lease nobody holds."""
     return make_job(name, *partitions, age_ms=age_ms, owner=None)
 
 
@@ -71,11 +75,13 @@ def make_pipeline(*jobs: JobState, **values: Any) -> PipelineState:
 
 
 def make_problem(problem: str, *, is_redis_down: bool = False) -> PipelineState:
+    """Return what is known while Redis tells nothing of use."""
     log = LogEnds("redis", problem=problem)
     return PipelineState(NOW_MS, (), log, problem, is_redis_down)
 
 
 def make_timings(count: int, **values: Any) -> list[WindowTiming]:
+    """Return so many windows in a row, the newest ends now."""
     return [
         replace(
             WindowTiming(
@@ -88,6 +94,7 @@ def make_timings(count: int, **values: Any) -> list[WindowTiming]:
 
 
 def make_unbalanced_job() -> JobState:
+    """Return a job of which one trade is not accounted for."""
     cuts = Cut(0, (0,), (0,)), Cut(NOW_MS - 800, (7,), (8,))
     books = Books(8, published=7)
     ledger = Ledger("main", *cuts, 1, 1, (books,), (8,), NOW_MS - 800)
@@ -95,10 +102,12 @@ def make_unbalanced_job() -> JobState:
 
 
 def found(diagnosis: Diagnosis) -> list[tuple[str, str, int | None]]:
+    """Return code, level and since when of every finding."""
     return [(f.code, f.level, f.since_ms) for f in diagnosis.findings]
 
 
 def words(diagnosis: Diagnosis) -> dict[str, str]:
+    """Return what is said of every stage that is not well."""
     stages = diagnosis.stages.items()
     return {name: stage.word for name, stage in stages if stage.level != "ok"}
 
@@ -416,6 +425,8 @@ def test_three_late_windows_in_a_row_are_told(
 
 
 def test_a_few_stuck_clients_are_nothing_unusual() -> None:
+    """One in twenty may be."""
+
     def diagnose_states(**states: int) -> Diagnosis:
         counts: dict[State, int] = {"stuck": states["stuck"], "live": states["live"]}
         return diagnose(WELL, make_pipeline(), states=counts)
@@ -445,6 +456,7 @@ def test_a_job_whose_place_was_taken_is_not_missed_again() -> None:
 
 
 def test_the_worst_comes_first() -> None:
+    """A warning never hides a fault."""
     pipeline = make_pipeline(make_unbalanced_job(), log=make_log(14_000))
     diagnosis = diagnose(WELL, pipeline, states={"stuck": 1})
     codes = [finding.code for finding in diagnosis.findings]
@@ -574,6 +586,7 @@ def test_a_transaction_that_has_just_begun_is_no_fault() -> None:
 
 
 def test_partitions_are_named_up_to_a_bound() -> None:
+    """A topic may have thousands of them."""
     ends = {p: PartitionEnd(9, NOW_MS, stamp_off_ms=p * 1_000) for p in range(99)}
     log = LogEnds("kafka", "kafka:x", ends)
     [finding] = diagnose(WELL, make_pipeline(log=log)).findings

@@ -39,6 +39,7 @@ def test_collections_are_between_windows_and_take_little_of_the_time(
 
 @pytest.fixture
 async def was_full() -> AsyncIterator[asyncio.Event]:
+    """Return an event that a full collection sets."""
     happened = asyncio.Event()
 
     def note(phase: str, info: dict[str, Any]) -> None:

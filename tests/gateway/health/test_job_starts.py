@@ -40,6 +40,7 @@ class Watched:
         return None if start is None else start.fault
 
     def publish(self) -> None:
+        """Have the job publish a window."""
         self.cut_ms = self.clock_ms
 
     def _pipeline(self, candidate: str | None) -> PipelineState:

@@ -22,12 +22,14 @@ LATE_MS = 3 * W + 1
 
 
 def make_ledger(read: int = 0, since: int | None = 0, log: int | None = None) -> Ledger:
+    """Make the balanced books of one partition."""
     cuts = Cut(0, (0,), (since,)), Cut(W, (100,), (None,))
     books = Books(read, published=read)
     return Ledger("job", *cuts, 1, 1, (books,), (log,), W)
 
 
 def make_job(job: str = "job", **values: Any) -> JobState:
+    """Make a job that reads one partition of the log ``x``."""
     fields: dict[str, Any] = {
         "log_id": "x",
         "owner": "me",
@@ -41,11 +43,13 @@ def make_job(job: str = "job", **values: Any) -> JobState:
 
 
 def redis_log(**end: Any) -> LogEnds:
+    """Make a log in Redis with one partition."""
     values = {"position": 500, "append_ms": 0, "added": 45, "left": 20, "first": 50}
     return LogEnds("redis", "x", {0: PartitionEnd(**{**values, **end})})
 
 
 def test_lag_in_redis_is_what_was_added_after_the_cut() -> None:
+    """Both numbers are the log's own."""
     assert lag(make_job(), 0, redis_log()) == 5
 
 
@@ -69,6 +73,7 @@ def test_a_cut_without_a_count_is_counted_by_what_was_read() -> None:
 
 
 def test_a_partition_the_books_do_not_have_yet_has_no_lag() -> None:
+    """Null rather than wrong."""
     job = make_job(cut=Cut(W, (0, 0), (None, None)), ledger=make_ledger())
     end = PartitionEnd(5, 0, 1, 1, 0)
     assert lag(job, 1, LogEnds("redis", "x", {1: end})) is None
@@ -95,6 +100,7 @@ def test_lag_in_kafka_is_a_difference_of_offsets() -> None:
 
 
 def behind(*jobs: JobState, clock_ms: int) -> list[str]:
+    """Return the names of the jobs that are behind."""
     return [job.job for job in left_behind(jobs, clock_ms, W)]
 
 
@@ -108,6 +114,7 @@ def test_a_job_is_behind_when_others_went_on_without_it() -> None:
 
 
 def test_jobs_that_all_stand_still_are_another_fault() -> None:
+    """Then no windows come, and that is said."""
     stopped = [make_job(n, cut=Cut(W, (0,), (0,), (p,))) for p, n in enumerate("ab")]
     assert behind(*stopped, clock_ms=100 * W) == []
     assert behind(stopped[0], clock_ms=100 * W) == []
@@ -150,6 +157,7 @@ def test_stages_are_numbers_of_milliseconds() -> None:
 
 
 def test_books_that_cannot_be_read_are_a_problem_of_their_job() -> None:
+    """The others are shown all the same."""
     job = decode_job("job", META, None, {b"since": b"{}"}, [], {})
     assert imbalances([job]) == [job.fault]
     assert str(job.fault).startswith("ledger of job: ")
@@ -165,6 +173,7 @@ def test_a_cut_that_cannot_be_read_is_an_error() -> None:
 
 
 def test_what_does_not_balance_names_its_job() -> None:
+    """Books that balance have no problem."""
     off = make_job(ledger=make_ledger(read=1, log=2))
     assert imbalances([make_job(ledger=make_ledger()), off]) == [
         "ledger of job: partition 0: the log counted 2 trades up to the window 2000, "

@@ -17,6 +17,7 @@ INFO = LogInfo("x", 2, 0)
 
 
 def reply(**more: Any) -> dict[str, Any]:
+    """Make an answer to XINFO STREAM."""
     return {
         "entries-added": 7,
         "length": 2,
@@ -45,6 +46,7 @@ def test_a_stream_that_was_trimmed_to_nothing_still_has_an_end() -> None:
 
 
 def test_any_other_answer_is_raised() -> None:
+    """A key of another type is nobody's log."""
     with pytest.raises(ResponseError, match="WRONGTYPE"):
         decode_redis_ends(INFO, [ResponseError("WRONGTYPE")])
 
@@ -56,4 +58,5 @@ def test_nothing_is_known_of_a_log_that_cannot_be_asked() -> None:
 
 
 def test_the_id_of_a_log_says_what_it_is_kept_in() -> None:
+    """A topic's begins with it."""
     assert [log_kind("kafka:abc"), log_kind("abc")] == ["kafka", "redis"]

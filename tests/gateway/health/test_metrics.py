@@ -33,6 +33,7 @@ class Shown:
         self.metrics = GatewayMetrics(self.registry)
 
     def value(self, name: str, **labels: str) -> float | None:
+        """Return a value by the end of its name."""
         return self.registry.get_sample_value(PREFIX + name, labels)
 
 
@@ -83,6 +84,7 @@ def test_a_window_is_observed_once_when_its_last_client_was_served() -> None:
 
 
 def test_every_reason_not_to_be_ready_is_a_series() -> None:
+    """So that an alert sees it come and go."""
     shown = Shown()
     shown.metrics.judged([Reason("quiet", "no trade", 0)])
     assert shown.value("ready") == 0
@@ -94,6 +96,7 @@ def test_every_reason_not_to_be_ready_is_a_series() -> None:
 
 
 def scrape(gateway: Gateway) -> dict[str, float]:
+    """Return every sample of a gateway, by name and labels."""
     status, body = gateway.operators.get("/metrics")
     assert status == 200
     return read_samples(body.decode())

@@ -6,10 +6,12 @@ MB = 1 << 20
 
 
 def create() -> Overload:
+    """At most 100 MiB, at most 500 ms."""
     return Overload(100 * MB, 0.5)
 
 
 def test_a_sample_beyond_a_threshold_is_not_overload_yet() -> None:
+    """One long pause sends nobody away."""
     overload = create()
     overload.observe(0, 50 * MB, 3.0)
     overload.observe(1.9, 50 * MB, 3.0)
@@ -20,6 +22,7 @@ def test_a_sample_beyond_a_threshold_is_not_overload_yet() -> None:
 
 
 def test_two_seconds_beyond_a_threshold_are_overload() -> None:
+    """It names the figure and the bound."""
     overload = create()
     overload.observe(0, 50 * MB, 0.6)
     overload.observe(2, 50 * MB, 0.7)
@@ -28,6 +31,7 @@ def test_two_seconds_beyond_a_threshold_are_overload() -> None:
 
 
 def test_memory_is_judged_as_the_lag_is() -> None:
+    """Either is enough."""
     overload = create()
     overload.observe(0, 101 * MB, 0)
     overload.observe(2, 120 * MB, 0)

@@ -18,6 +18,7 @@ from throttle.contract.cut import Cut
 
 
 def test_a_reason_keeps_its_beginning_while_it_lasts() -> None:
+    """Its words may change."""
     readiness = Readiness()
     assert readiness.judge({"quiet": Fault("no trade for 6 s", 0.5)}, 1_000) == (
         Reason("quiet", "no trade for 6 s", 500),
@@ -28,6 +29,7 @@ def test_a_reason_keeps_its_beginning_while_it_lasts() -> None:
 
 
 def test_a_reason_that_comes_back_begins_anew() -> None:
+    """The time before is over."""
     readiness = Readiness()
     readiness.judge({"quiet": Fault("a")}, 1_000)
     assert readiness.judge({}, 2_000) == ()
@@ -75,6 +77,7 @@ def test_a_pipeline_that_cannot_be_read_is_a_reason() -> None:
 
 
 def test_a_job_left_behind_is_named_since_its_next_window_was_due() -> None:
+    """That was one window after its last."""
     low, high = (
         JobState(name, "x", "me", 1, Cut(end_ms, (0,), (0,), (p,)), None, None, {})
         for p, (name, end_ms) in enumerate((("low", 20_000), ("high", 26_000)))

@@ -28,6 +28,7 @@ class Builder:
         self.may_end = asyncio.Event()
 
     async def make(self) -> bytes:
+        """Build a body."""
         self.begun += 1
         await self.may_end.wait()
         self.ended += 1
@@ -36,6 +37,7 @@ class Builder:
     def ask(
         self, etag: str, address: str = "a", gone: asyncio.Event | None = None
     ) -> "asyncio.Task[bytes]":
+        """Ask for a body."""
         caller = Caller(EVERYTHING, Instruments(), Board(), payers=(address,))
         return asyncio.create_task(
             self.builds.build_once(
@@ -45,6 +47,7 @@ class Builder:
 
 
 async def settled() -> None:
+    """Let every task go as far as it can."""
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -95,6 +98,7 @@ async def test_too_many_are_told_to_come_back() -> None:
 
 
 async def test_an_error_is_that_of_each_who_asked() -> None:
+    """The next one tries anew."""
     builder = Builder()
     builder.may_end.set()
     failures = 1

@@ -13,6 +13,7 @@ from tests.gateway.servers import Gateway
 
 
 def test_who_takes_gzip() -> None:
+    """As RFC 9110 says."""
     for header, takes in [
         ("", False),
         ("gzip", True),
@@ -71,5 +72,6 @@ def test_a_compressed_answer_is_the_same_and_may_be_had_already(
 
 @pytest.mark.redis
 def test_what_is_short_leaves_as_it_is(gateway: Gateway) -> None:
+    """Nothing is won with it."""
     headers = gateway.fetch("/v1/version", accept_encoding="gzip")[2]
     assert "content-encoding" not in headers

@@ -43,10 +43,12 @@ def test_what_a_client_may_say_of_what_it_has() -> None:
 
 @given(st.lists(st.text(max_size=40), max_size=4))
 def test_whatever_is_sent_is_answered(fields: list[str]) -> None:
+    """No field is a fault."""
     assert isinstance(is_known(TAG, fields), bool)
 
 
 def test_a_body_is_kept_until_the_stream_goes_on() -> None:
+    """Another position forgets all of them."""
     prepared, here = Prepared(), Position(EPOCH, 1, 2_000)
     prepared.keep(here, "a", b"1")
     assert prepared.find(here, "a") == b"1"

@@ -27,6 +27,7 @@ def _gateway(redis_url: str) -> Iterator[Gateway]:
 def ask(
     gateway: Gateway, path: str, method: str = "GET", **headers: str
 ) -> HTTPResponse:
+    """Return the head of an answer."""
     client = http.client.HTTPConnection(gateway.host, gateway.port, timeout=PATIENCE)
     client.request(method, path, headers=headers)
     answer = client.getresponse()
@@ -80,6 +81,7 @@ def test_every_page_may_import_the_client(redis_url: str, listed: str) -> None:
 def test_an_answer_without_a_body_may_be_read_too(
     gateway: Gateway, method: str
 ) -> None:
+    """To HEAD, and where nothing has changed."""
     for path, allowed in [("/v1/instruments", LISTED), ("/static/tick.js", "*")]:
         answer = ask(gateway, path, method, Origin=LISTED)
         assert (answer.status, answer.headers.get_all(ALLOWED)) == (200, [allowed])
@@ -122,6 +124,7 @@ def test_a_listed_page_may_send_its_token(gateway: Gateway) -> None:
 
 
 def test_what_no_page_may_send_is_refused(gateway: Gateway) -> None:
+    """The answer names what it was."""
     for name, value in [
         ("Origin", "https://evil.example"),
         ("Access-Control-Request-Method", "DELETE"),
@@ -131,6 +134,7 @@ def test_what_no_page_may_send_is_refused(gateway: Gateway) -> None:
 
 
 def test_a_page_is_told_to_come_later(redis_url: str) -> None:
+    """It could not read so without the header."""
     with running_gateway(
         redis_url, allowed_origins="*", requests_per_second=0.01
     ) as gateway:
@@ -143,6 +147,7 @@ def test_a_page_is_told_to_come_later(redis_url: str) -> None:
 
 
 def test_operators_have_no_pages_elsewhere(gateway: Gateway) -> None:
+    """The list is of those that show prices."""
     answer = ask(gateway.operators, "/v1/quotes", Origin=LISTED)
     assert (answer.status, answer.getheader(ALLOWED)) == (200, None)
     answer = ask(gateway.operators, "/static/tick.js", Origin=LISTED)

@@ -40,6 +40,7 @@ def test_head_has_the_status_and_headers_of_get_and_no_body(listed: Gateway) -> 
 
 
 def test_head_of_what_only_operators_have(listed: Gateway) -> None:
+    """The same there."""
     connection = HTTPConnection(listed.host, listed.operators.port, timeout=10)
     connection.request("HEAD", "/v1/pipeline")
     assert connection.getresponse().status == 200

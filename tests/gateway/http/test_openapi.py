@@ -17,10 +17,12 @@ Operation = tuple[str, str, dict[str, Any]]
 
 @pytest.fixture(params=["public", "operators"])
 def port(request: pytest.FixtureRequest, listed: Gateway) -> Gateway:
+    """Either port."""
     return listed if request.param == "public" else listed.operators
 
 
 def read_document(port: Gateway) -> dict[str, Any]:
+    """Return the document of a port."""
     status, body, headers = port.fetch("/v1/openapi.json")
     assert (status, headers["content-type"]) == (200, "application/json")
     document: dict[str, Any] = json.loads(body)
@@ -35,6 +37,7 @@ def operations(document: dict[str, Any]) -> Iterator[Operation]:
 
 
 def validator(document: dict[str, Any], schema: dict[str, Any]) -> Draft202012Validator:
+    """Return what checks values against a schema of the document."""
     return Draft202012Validator({**schema, "components": document["components"]})
 
 
@@ -74,6 +77,7 @@ def test_every_example_is_as_its_schema_says(port: Gateway) -> None:
 
 
 def test_operators_routes_are_in_their_own_document_only(listed: Gateway) -> None:
+    """The public one does not even name them."""
     public = set(read_document(listed)["paths"])
     all_paths = set(read_document(listed.operators)["paths"])
     assert public < all_paths

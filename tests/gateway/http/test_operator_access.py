@@ -24,6 +24,7 @@ TOKEN = "correct-horse-battery-staple"
 def ask(
     gateway: Gateway, path: str, method: str = "GET", **headers: str
 ) -> tuple[int, dict[str, object]]:
+    """Return status and body of an operator's request."""
     url = f"http://{gateway.host}:{gateway.operators_port}{path}"
     request = urllib.request.Request(url, method=method, headers=headers)
     try:
@@ -36,6 +37,7 @@ def ask(
 
 @pytest.fixture
 def guarded(publisher: Publisher, redis_url: str, tmp_path: Path) -> Iterator[Gateway]:
+    """A gateway whose operators have a token."""
     publisher.publish()
     file = tmp_path / "token"
     file.write_text(TOKEN + "\n")
@@ -60,6 +62,7 @@ def test_the_public_port_has_no_operators_route(gateway: Gateway) -> None:
 
 @pytest.mark.redis
 def test_operators_have_the_public_routes_too(gateway: Gateway) -> None:
+    """One port is enough for them."""
     assert ask(gateway, "/v1/quotes")[0] == 200
     assert ask(gateway, "/v1/counters")[1]["reloads"] == 1
     assert "counters" in ask(gateway, "/health/ready")[1]
@@ -75,6 +78,7 @@ def test_without_a_token_only_names_of_loopback_are_answered(gateway: Gateway) -
 
 @pytest.mark.redis
 def test_a_page_of_another_origin_changes_nothing(gateway: Gateway) -> None:
+    """Not even where it guesses the address."""
     status, body = ask(
         gateway, "/v1/clients/x", "DELETE", Origin="https://evil.example"
     )
@@ -118,6 +122,7 @@ def test_a_bad_token_file_is_named(tmp_path: Path, text: str | None) -> None:
 
 
 def test_a_host_is_read_without_its_port() -> None:
+    """Both families."""
     for host, name in [
         ("localhost:8001", "localhost"),
         ("LOCALHOST", "localhost"),
@@ -130,6 +135,7 @@ def test_a_host_is_read_without_its_port() -> None:
 
 
 def test_a_token_in_the_wrong_scheme_is_none() -> None:
+    """RFC 6750: Bearer."""
     access = OperatorAccess(TOKEN)
     assert not access.is_operator(Headers({"authorization": f"Basic {TOKEN}"}))
     assert not access.is_operator(Headers({}))

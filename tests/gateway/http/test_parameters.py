@@ -29,6 +29,7 @@ def test_a_fault_is_told_with_what_may_be_meant() -> None:
 
 
 def test_where_there_are_none_it_is_said() -> None:
+    """There is nothing to advise."""
     assert find_fault([], ["x"]) == "x: no such parameter; there are none here"
 
 
@@ -57,6 +58,7 @@ def test_the_public_routes_refuse_them(listed: Gateway) -> None:
 
 @pytest.mark.redis
 def test_the_operators_routes_refuse_them(listed: Gateway) -> None:
+    """The same there."""
     for path in [
         "/v1/pipeline?jobs=a",
         "/v1/pipeline/windows?limits=3",
@@ -71,4 +73,5 @@ def test_the_operators_routes_refuse_them(listed: Gateway) -> None:
 
 @pytest.mark.redis
 def test_a_page_may_have_what_its_script_reads(listed: Gateway) -> None:
+    """A link to an instrument, for one."""
     assert listed.get(f"/?instrument={SAMSUNG}")[0] == 200

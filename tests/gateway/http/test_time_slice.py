@@ -7,6 +7,7 @@ from gateway.http.time_slice import SLICE_S, in_slices
 
 
 def busy_steps(count: int) -> Iterator[int]:
+    """Yield numbers, each after a slice of work."""
     for number in range(count):
         until_s = time.monotonic() + SLICE_S
         while time.monotonic() < until_s:

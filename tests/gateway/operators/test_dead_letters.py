@@ -14,12 +14,14 @@ from throttle.contract.dead_letter import KEPT_BYTES
 
 
 def entry(at_ms: int, reason: str = "empty", **more: bytes) -> Any:
+    """Make an entry of a dead-letter stream."""
     fields = {b"reason": reason.encode(), b"error": b"", b"trade": b""}
     further = {name.encode(): value for name, value in more.items()}
     return b"%d-0" % at_ms, {**fields, **further}
 
 
 def make_stack(reason: str | None = None, **more: Any) -> Stack:
+    """Make a stack of one partition."""
     return Stack("job", 0, "tt:dead:job:0", more.get("log", "redis"), reason)
 
 

@@ -33,6 +33,7 @@ pytestmark = pytest.mark.redis
 
 
 def ask(gateway: Gateway, path: str, expected: int = 200) -> Any:
+    """Return what an operator is answered."""
     status, body = gateway.operators.get(path)
     assert status == expected, body
     return json.loads(body)
@@ -156,6 +157,7 @@ def test_the_stream_and_its_clients_are_shown(gateway: Gateway) -> None:
 
 
 def one_live(gateway: Gateway) -> Any:
+    """Return the pipeline once it has one live client."""
     answer = ask(gateway, "/v1/pipeline")
     is_sampled = answer["fanout"]["rss_bytes"] and answer["ready"]["reasons"]
     return answer if answer["fanout"]["states"]["live"] and is_sampled else None
@@ -312,6 +314,7 @@ def test_events_of_a_closed_client_come_back_later(gateway: Gateway) -> None:
 
 
 def letter(partition: int, at_ms: int, reason: str, trade: bytes = b"x") -> DeadLetter:
+    """Make a refused trade."""
     return DeadLetter(partition, at_ms << 21, at_ms, reason, f"{reason}!", trade)
 
 
@@ -361,6 +364,7 @@ def test_settings_are_shown_without_secrets(redis_url: str) -> None:
 
 
 def test_counters_are_all_there(gateway: Gateway) -> None:
+    """Every one of them, from the start."""
     found = ask(gateway, "/v1/counters")
     assert found.keys() == asdict(Counters()).keys()
     assert found["reloads"] == 1

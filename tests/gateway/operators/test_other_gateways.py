@@ -22,6 +22,7 @@ TOKEN = "correct-horse-battery-staple"
 
 
 def ask(gateway: Gateway, query: str = "", **headers: str) -> dict[str, dict[str, Any]]:
+    """Return what a gateway says of the others, by their addresses."""
     path = f"/v1/other-gateways{query}"
     status, body, _ = gateway.operators.fetch(path, **headers)
     assert status == 200, body
@@ -31,6 +32,7 @@ def ask(gateway: Gateway, query: str = "", **headers: str) -> dict[str, dict[str
 
 
 def operators_of(gateway: Gateway) -> str:
+    """Return where a gateway answers operators."""
     return f"127.0.0.1:{gateway.operators.port}"
 
 
@@ -48,7 +50,8 @@ def answering(status: int, body: bytes, **headers: str) -> Iterator[tuple[str, A
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None: ...
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = Thread(target=server.serve_forever)
@@ -62,6 +65,7 @@ def answering(status: int, body: bytes, **headers: str) -> Iterator[tuple[str, A
 
 @contextmanager
 def never_answering() -> Iterator[str]:
+    """Let others connect, and say nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -129,11 +133,13 @@ def with_client(
 
 
 def with_problem(gateway: Gateway, name: str) -> dict[str, Any] | None:
+    """Return what is said of a gateway once it cannot be asked."""
     shown = ask(gateway)[name]
     return shown if shown["problem"] is not None else None
 
 
 def states(**counts: int) -> dict[str, int]:
+    """Return how many clients are in each state."""
     return {"new": 0, "live": 0, "behind": 0, "stuck": 0} | counts
 
 
@@ -141,6 +147,7 @@ def states(**counts: int) -> dict[str, int]:
 def test_gateways_show_each_other_one_token_and_ask_only_when_asked(
     redis_url: str, tmp_path: Path
 ) -> None:
+    """Whoever asks has to be an operator, too."""
     file = tmp_path / "token"
     file.write_text(TOKEN)
     secret = f"Bearer {TOKEN}"
@@ -165,6 +172,7 @@ def test_gateways_show_each_other_one_token_and_ask_only_when_asked(
 
 
 def test_what_is_no_address_is_refused() -> None:
+    """With the value and the rule."""
     for bad in [
         "10.0.0.2:8001",
         "http://10.0.0.2:8001/",

@@ -27,11 +27,13 @@ LOG = LogEnds("kafka", "kafka:x", {1: PartitionEnd(9, 700), 0: PartitionEnd(-1, 
 
 
 def make_job(ledger: Ledger | None = None, log_id: str = "kafka:x") -> JobState:
+    """Make a job of two partitions."""
     cut = Cut(1_000, (4, 5), (None, None))
     return JobState("job", log_id, None, None, cut, ledger, None, {})
 
 
 def shown_job(job: JobState, log: LogEnds, clock_ms: int) -> JobAnswer:
+    """Show the only job there is."""
     return job_answer(job, [job], log, clock_ms)
 
 
@@ -47,11 +49,13 @@ def test_a_job_without_books_is_shown() -> None:
 
 
 def test_a_job_of_another_log_has_no_ends() -> None:
+    """Its positions mean nothing in this one."""
     shown = shown_job(make_job(log_id="y"), LOG, 1_700)
     assert [(p.end, p.lag) for p in shown.partitions] == [(None, None)] * 2
 
 
 def test_a_total_of_the_log_is_known_if_all_of_it_is() -> None:
+    """A part of a count is no count."""
     cuts = Cut(0, (0, 0), (0, 0)), Cut(1_000, (4, 5), (None, None))
     books = Books(2, 2), Books(3, 3)
     for counts, total in (((2, None), None), ((2, 3), 5)):
@@ -90,6 +94,7 @@ def test_a_feed_is_quiet_since_the_last_append() -> None:
 
 
 def test_a_stream_without_a_window_has_no_age() -> None:
+    """And a reason."""
     empty = stream_answer(Board(), LISTED, 1_000, "no window yet")
     assert (empty.window_age_ms, empty.is_live) == (None, False)
     board = make_board()
@@ -99,6 +104,7 @@ def test_a_stream_without_a_window_has_no_age() -> None:
 
 
 def test_fan_out_shows_the_newest_window() -> None:
+    """Before there is one, no lag is known."""
     reports = [
         WorkerReport(0, 11, {"live": 2, "new": 1}, 7, 13),
         WorkerReport(1, 12, {"live": 4}, 8, 2),

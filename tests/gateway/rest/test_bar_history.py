@@ -55,6 +55,7 @@ def gateway(client: redis.Redis, redis_url: str, tmp_path: Path) -> Iterator[Gat
 
 
 def ask(gateway: Gateway, query: str = "", instrument: str = SAMSUNG) -> list[Any]:
+    """Return the bars of an answer."""
     status, body, _ = gateway.fetch(
         f"/v1/bars/{instrument}{query}", Authorization=f"Bearer {make_token(600)}"
     )
@@ -63,6 +64,7 @@ def ask(gateway: Gateway, query: str = "", instrument: str = SAMSUNG) -> list[An
 
 
 def minutes(bars: list[Any]) -> list[int]:
+    """Return the minutes at which bars begin."""
     return [(bar["start"] - FIRST_MS) // MINUTE_MS for bar in bars]
 
 

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.redis
 
 
 def ask(gateway: Gateway, path: str) -> dict[str, Any]:
+    """Return an answer that has to be a good one."""
     status, body = gateway.get(path)
     assert status == 200, body
     answer: dict[str, Any] = json.loads(body)
@@ -24,6 +25,7 @@ def ask(gateway: Gateway, path: str) -> dict[str, Any]:
 
 
 def minutes(answer: dict[str, Any]) -> list[int]:
+    """Return the minutes at which the bars of an answer begin."""
     return [(bar["start"] - FIRST_MS) // MINUTE_MS for bar in answer["data"]]
 
 
@@ -57,6 +59,7 @@ def test_longer_bars_hold_their_parts(listed: Gateway) -> None:
 
 
 def test_movers_bursts_and_moves_are_passed_on(listed: Gateway) -> None:
+    """As the job has published them."""
     movers = ask(listed, "/v1/movers")
     assert [row["isin"] for row in movers["gainers"]] == [SAMSUNG, HYNIX]
     assert movers["losers"] == []

@@ -27,6 +27,7 @@ def told(prev_close: str | None, close: str = "110.10") -> dict[str, Any]:
 
 
 def test_an_instrument_without_a_day_has_none() -> None:
+    """Null, whatever the table says of it."""
     assert encode_day(ROW, None, InstrumentEntry(SAMSUNG, prev_close="1")) == b"null"
 
 
@@ -54,6 +55,7 @@ def test_without_a_previous_close_there_is_no_change(prev_close: str | None) -> 
 
 
 def test_a_day_without_a_price_has_no_change() -> None:
+    """What is known of it is told."""
     unpriced = replace(DAY, bar=make_bar(prices="- 120 90 -"))
     day = orjson.loads(
         encode_day(ROW, unpriced, InstrumentEntry(SAMSUNG, prev_close="100"))
@@ -98,6 +100,7 @@ def test_the_day_so_far_is_as_of_the_row() -> None:
 
 
 def test_a_day_that_has_begun_without_a_price_has_no_close() -> None:
+    """The row shows a price of the day before."""
     row = ROW._replace(day=b"%d,1,5,500,,," % FIRST_MS)
     day = orjson.loads(encode_day(row, None, None))
     assert (day["open"], day["high"], day["close"]) == (None, None, None)
@@ -105,6 +108,7 @@ def test_a_day_that_has_begun_without_a_price_has_no_close() -> None:
 
 
 def session(text: str, price: str) -> LastValue:
+    """Return the row of the regular session, with its day so far."""
     body = b'{"price":%b,"size":1}' % price.encode()
     return LastValue(f"{SAMSUNG}@regular", b"", 1, body, text.encode())
 

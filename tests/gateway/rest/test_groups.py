@@ -19,6 +19,7 @@ KOSPI = "group:market:KOSPI"
 
 @pytest.fixture
 def traded(publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
+    """A gateway that has the figures of two windows."""
     publisher.list_instruments()
     media = make_group("sector:internet & media", 2)
     publisher.publish(groups=[make_group("market:KOSPI", 5), media])
@@ -48,6 +49,7 @@ def test_all_groups_are_told_in_the_order_of_their_keys(traded: Gateway) -> None
 
 
 def test_one_group_has_a_tag_of_its_own(traded: Gateway) -> None:
+    """It changes when the group trades."""
     path = "/v1/groups/" + quote("group:sector:internet & media")
     status, body, headers = traded.fetch(path)
     assert (status, json.loads(body)["trades"]) == (200, 2)
@@ -55,6 +57,7 @@ def test_one_group_has_a_tag_of_its_own(traded: Gateway) -> None:
 
 
 def test_what_has_no_figures_is_not_found(traded: Gateway) -> None:
+    """The sentence says why."""
     for key, code, words in [
         ("group:market:KOSDAQ", "unknown_key", "has not traded yet"),
         ("group:market:X", "unknown_key", "the group of a market of no instrument"),
@@ -68,6 +71,7 @@ def test_what_has_no_figures_is_not_found(traded: Gateway) -> None:
 
 
 def test_windows_have_their_groups(traded: Gateway) -> None:
+    """With their rows, and without them not."""
     [window] = json.loads(traded.get("/v1/windows/latest")[1])["data"]
     assert [g["trades"] for g in window["groups"]] == [6, 1, 7]
     [window] = json.loads(traded.get("/v1/windows/latest?rows=false")[1])["data"]
@@ -77,6 +81,7 @@ def test_windows_have_their_groups(traded: Gateway) -> None:
 def test_a_token_shows_the_groups_it_names(
     publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
+    """The others are left out, or forbidden."""
     file = tmp_path / "key"
     file.write_text(SECRET)
     kospi, chips = make_group("market:KOSPI"), make_group("sector:chips")

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.redis
 
 
 def points_of(gateway: Gateway, key: str, query: str = "") -> list[dict[str, Any]]:
+    """Return the points of an instrument's history."""
     status, body = gateway.get(f"/v1/instruments/{key}/windows{query}")
     answer = json.loads(body)
     assert (status, answer["count"]) == (200, len(answer["data"]))

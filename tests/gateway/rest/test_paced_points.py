@@ -15,11 +15,13 @@ OVER_MS = 1_000_000
 
 
 def make_point(window: int) -> Point:
+    """Return the point of a window, of one trade."""
     return Point(window, str(window), "1", 1, window * 1_000)
 
 
 @given(WINDOWS, INTERVALS)
 def test_each_interval_has_its_newest_point(windows: list[int], every: int) -> None:
+    """It stands for the trades of all."""
     points = list(paced_points(map(make_point, windows), every, OVER_MS))
     newest: dict[int, int] = {}
     for window in windows:
@@ -32,6 +34,7 @@ def test_each_interval_has_its_newest_point(windows: list[int], every: int) -> N
 def test_an_interval_is_told_once_all_its_windows_are_here(
     windows: list[int], every: int, upto_ms: int
 ) -> None:
+    """Whatever comes then, its price stays."""
     here = [make_point(window) for window in windows if window <= upto_ms]
     later = paced_points(map(make_point, windows), every, OVER_MS)
     over_ms = upto_ms // every * every
@@ -41,6 +44,7 @@ def test_an_interval_is_told_once_all_its_windows_are_here(
 
 @given(WINDOWS)
 def test_without_an_interval_each_point_is_told(windows: list[int]) -> None:
+    """As it is."""
     points = list(map(make_point, windows))
     assert list(paced_points(points, 0, 0)) == points
 
@@ -61,5 +65,6 @@ def test_no_bounds_tell_of_another_point(
 
 
 def test_bounds_stay_as_they_are_without_an_interval() -> None:
+    """Or without bounds."""
     assert (whole_from(7, 0), whole_until(7, 0)) == (7, 7)
     assert (whole_from(None, 4_000), whole_until(None, 4_000)) == (None, None)

@@ -49,6 +49,7 @@ def test_the_gateway_is_ready_while_windows_arrive(
 
 
 def test_a_gateway_without_redis_says_so() -> None:
+    """It serves what it has, and is not ready."""
     with running_gateway(f"redis://127.0.0.1:{free_port()}/0") as gateway:
         assert gateway.get("/health/ready")[0] == 503
         assert gateway.get("/v1/quotes")[0] == 200

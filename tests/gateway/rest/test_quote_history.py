@@ -19,6 +19,7 @@ pytestmark = pytest.mark.redis
 
 
 def end_of(offset: int) -> int:
+    """Return the end of the window with this offset."""
     return FIRST_WINDOW + offset * 2_000
 
 
@@ -51,6 +52,7 @@ def gateway(client: redis.Redis, redis_url: str, tmp_path: Path) -> Iterator[Gat
 
 
 def ask(gateway: Gateway, query: str, instrument: str = SAMSUNG) -> dict[str, Any]:
+    """Return the history of an instrument."""
     status, body = gateway.get(f"/v1/quotes/{instrument}/history{query}")
     answer: dict[str, Any] = json.loads(body, parse_float=str)
     assert (status, answer["count"]) == (200, len(answer["data"]))
@@ -155,6 +157,7 @@ def test_what_cannot_be_read_is_left_out_and_named(
 def test_a_folder_that_cannot_be_read_is_named_to_nobody(
     gateway: Gateway, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """What Redis has is served all the same."""
     for link in tmp_path.glob("day=*"):
         link.unlink()
         link.symlink_to(link.name)

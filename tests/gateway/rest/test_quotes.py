@@ -22,6 +22,7 @@ pytestmark = pytest.mark.redis
 
 
 def isins_of(gateway: Gateway, path: str) -> list[str]:
+    """Return which instruments an answer has."""
     status, body = gateway.get(path)
     assert status == 200
     return [row["isin"] for row in json.loads(body)["data"]]
@@ -56,6 +57,7 @@ def test_quotes_may_be_picked(listed: Gateway) -> None:
 
 
 def test_what_cannot_be_picked_is_named(listed: Gateway) -> None:
+    """One bad key is an answer, not a gap."""
     for query, code in [
         (f"isins={SAMSUNG},*", "bad_isin"),
         ("isins=00593", "bad_isin"),

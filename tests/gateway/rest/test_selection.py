@@ -19,6 +19,7 @@ NONE = Instruments()
 
 
 def test_what_fits_all_that_is_said() -> None:
+    """One condition more never gives more."""
     for wish, isins in [
         (Wish(), None),
         (Wish(isins=f"{SAMSUNG},{SAMSUNG}"), {SAMSUNG}),
@@ -34,6 +35,7 @@ def test_what_fits_all_that_is_said() -> None:
 
 
 def test_what_no_instrument_is_called_is_named() -> None:
+    """The field, the value and the rule."""
     for wish, instruments, code, words in [
         (Wish(isins="KR7005930004"), INSTRUMENTS, "bad_isin", "check digit is 3"),
         (
@@ -71,6 +73,7 @@ def test_what_no_instrument_is_called_is_named() -> None:
 
 
 def test_an_instrument_is_named_by_isin_or_code() -> None:
+    """An ISIN needs no list, a code does."""
     assert resolve(SAMSUNG, NONE) == resolve("005930", INSTRUMENTS) == SAMSUNG
 
 
@@ -87,5 +90,6 @@ def test_a_key_that_is_none_is_refused() -> None:
 
 
 def test_wishes_have_different_names() -> None:
+    """What is left out is not what is empty."""
     wishes = [Wish(), Wish(isins=""), Wish(codes=""), Wish("a", "b"), Wish("a,b")]
     assert len({wish.encode() for wish in wishes}) == len(wishes)

@@ -37,6 +37,7 @@ def publish_minutes(publisher: Publisher) -> int:
 
 
 def ask(gateway: Gateway, **headers: str) -> dict[str, Any]:
+    """Return the trends."""
     status, body, _ = gateway.fetch("/v1/trends", **headers)
     assert status == 200, body
     answer: dict[str, Any] = json.loads(body)

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.redis
 
 
 def windows_of(gateway: Gateway, path: str) -> list[dict[str, Any]]:
+    """Return the windows of an answer."""
     status, body = gateway.get(path)
     answer = json.loads(body)
     assert (status, answer["count"]) == (200, len(answer["data"]))
@@ -53,6 +54,7 @@ def test_windows_are_told_newest_first(listed: Gateway) -> None:
 
 
 def test_one_window_has_the_form_of_several(listed: Gateway) -> None:
+    """It is the same, however it is asked for."""
     for end in ["latest", str(FIRST_WINDOW + 6_000)]:
         assert windows_of(listed, f"/v1/windows/{end}") == windows_of(
             listed, "/v1/windows?limit=1"
@@ -63,6 +65,7 @@ def test_one_window_has_the_form_of_several(listed: Gateway) -> None:
 
 
 def test_who_has_a_window_is_told_so(listed: Gateway) -> None:
+    """Polling costs a line."""
     for path in ["/v1/windows", "/v1/windows/latest"]:
         tag = listed.fetch(path)[2]["etag"]
         assert listed.fetch(path, if_none_match=tag)[:2] == (304, b"")

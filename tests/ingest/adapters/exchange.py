@@ -70,6 +70,7 @@ class Exchange:
     _turn: threading.local = field(default_factory=threading.local)
 
     def check(self, socket: ServerConnection, request: Request) -> Response | None:
+        """Refuse the handshake if it is the turn of a refusal."""
         with self._lock:
             turn = min(self.connections, len(self.scripts) - 1)
             self.connections += 1
@@ -95,6 +96,7 @@ class Exchange:
 def exchanging(
     *scripts: Script | HTTPStatus, retry_after: str = ""
 ) -> Iterator[Exchange]:
+    """Run an exchange; yield it with its address."""
     exchange = Exchange(scripts, retry_after)
     with serve(
         exchange.talk, "127.0.0.1", 0, process_request=exchange.check, compression=None
@@ -114,6 +116,7 @@ def exchanging(
 def answering(
     answers: dict[str, tuple[int, Any]],
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Run a web server; yield its address and what was posted to it."""
     posted: list[dict[str, Any]] = []
 
     class _Handler(BaseHTTPRequestHandler):

@@ -20,6 +20,7 @@ from tests.logged import logged_in_redis
 
 
 def settings_of(url: str) -> IngestSettings:
+    """Return the settings of a feed into the given server."""
     return IngestSettings(redis_url=url, namespace="test")
 
 
@@ -40,6 +41,7 @@ class Running:
 
     @property
     def report(self) -> FeedReport:
+        """The report of the feed, which has ended."""
         assert not self.errors, self.errors
         return self.reports[0]
 
@@ -81,6 +83,8 @@ def feeding(
 
 
 def wait_for(client: redis.Redis, count: int) -> list[dict[str, Any]]:
+    """Return the log once it holds so many trades."""
+
     def enough() -> list[dict[str, Any]] | None:
         found = logged(client)
         return found if len(found) >= count else None

@@ -30,6 +30,7 @@ def deals(symbol: str, numbers: Sequence[int], **changes: Any) -> list[Deal]:
 
 
 def upbit(deal: Deal, stream: str = "REALTIME", *, simple: bool = True) -> bytes:
+    """Return a frame of Upbit, as bytes, which is how it sends them."""
     side = "BID" if deal.buys else "ASK"
     names = ("type", "code", "timestamp", "trade_date", "trade_time")
     more = ("trade_timestamp", "trade_price", "trade_volume", "ask_bid")
@@ -50,6 +51,7 @@ def upbit(deal: Deal, stream: str = "REALTIME", *, simple: bool = True) -> bytes
 
 
 def binance(deal: Deal) -> str:
+    """Return an event of a combined stream of Binance."""
     event = {
         "e": "trade",
         "E": deal.time_ms + 2,
@@ -65,6 +67,7 @@ def binance(deal: Deal) -> str:
 
 
 def alpaca(*many: Deal, exchange: str = "D") -> str:
+    """Return a message of Alpaca with trades."""
     rows = []
     for deal in many:
         seconds, millis = divmod(deal.time_ms - T0_MS, 1000)

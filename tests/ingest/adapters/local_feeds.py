@@ -20,10 +20,12 @@ class Local(Binance):
 
     @classmethod
     def listed(cls, fetch: Fetch) -> list[ExchangeInstrument]:
+        """Return two symbols, one of which it chooses."""
         names: Iterable[str] = ("BTCUSDT", "ETHBTC")
         return [ExchangeInstrument(name, f"{name} by name", name) for name in names]
 
     def decode(self, frame: Frame) -> Iterator[Piece]:
+        """Say a previous close with every trade."""
         yield from super().decode(frame)
         yield InstrumentDay("BTCUSDT", prev_close="70000.5")
 

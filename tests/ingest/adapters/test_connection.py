@@ -49,10 +49,12 @@ def saying(*frames: str | bytes, then: Script = Session.wait) -> Script:
     return script
 
 
-def leave(_: Session) -> None: ...
+def leave(_: Session) -> None:
+    """Close the connection: the script ends."""
 
 
 def trades(*numbers: int) -> list[str]:
+    """Return a frame for each trade with these numbers."""
     return [binance(deal) for deal in deals(BTC, numbers)]
 
 
@@ -60,6 +62,7 @@ def trades(*numbers: int) -> list[str]:
 def following(
     redis_url: str, *scripts: Script | HTTPStatus, **options: Any
 ) -> Iterator[tuple[Exchange, Running]]:
+    """Run an exchange and a feed of Binance that follows it."""
     with (
         exchanging(*scripts) as exchange,
         feeding(redis_url, Quick, url=exchange.url, symbols=BTC, **options) as running,
@@ -246,6 +249,7 @@ def test_a_clock_that_is_off_is_told_once(redis_url: str, client: redis.Redis) -
 def test_an_exchange_that_cannot_be_reached_is_told_at_the_start(
     redis_url: str,
 ) -> None:
+    """In one sentence, with its host."""
     url = f"ws://127.0.0.1:{free_port()}"
     with feeding(redis_url, Quick, url=url, symbols=BTC) as running:
         eventually(running.ended)
@@ -314,6 +318,8 @@ def test_an_error_of_the_request_ends_the_feed(redis_url: str) -> None:
 
 
 def test_an_adapter_of_a_user_that_fails_is_told(redis_url: str) -> None:
+    """With its class, and what it raised."""
+
     class Broken(Quick):
         def subscribe(self) -> list[str]:
             raise KeyError("symbol")

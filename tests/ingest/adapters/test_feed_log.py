@@ -157,6 +157,7 @@ def test_gaps_are_told_at_the_end_too() -> None:
 
 
 def looks(uptake: Uptake, *states: tuple[int, int, float]) -> list[bool]:
+    """Return what it tells at each look: taken, left, time."""
     return [uptake.takes_nothing(*state) for state in states]
 
 

@@ -100,10 +100,12 @@ def read_by(decode: Any) -> tuple[int, dict[str, int], dict[str, int]]:
 
 
 def make_trade(price: str) -> ExchangeTrade:
+    """Return a trade at a price; raise for no price."""
     return traded(price={"x": "1"}[price])
 
 
 def raise_within(frame: Frame) -> Iterator[Piece]:
+    """Loop over records and raise at the second of three."""
     for price in ("x", "", "x"):
         yield make_trade(price)
 
@@ -137,6 +139,7 @@ def test_a_piece_of_an_odd_type_costs_itself() -> None:
 
 
 def test_numbers_may_be_text() -> None:
+    """As a trade's may."""
     intake = Intake("MYX", Numbering.BY_ONE, {"A": ISIN}, Refusals())
     numbers: list[Any] = ["7", 8, "8", "10"]
     entries, _ = intake.read(Played(*(traded(number=n) for n in numbers)), "", NOW_US)

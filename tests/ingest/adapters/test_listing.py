@@ -49,18 +49,21 @@ EXCHANGE_INFO = {
 
 
 def fetch(address: str, fields: Mapping[str, str] | None) -> bytes:
+    """Answer as the exchanges do."""
     assert fields is None
     answer: object = MARKETS if "/v1/market/all" in address else EXCHANGE_INFO
     return json.dumps(answer).encode()
 
 
 def no_fetch(address: str, fields: Mapping[str, str] | None) -> bytes:
+    """Fail: nothing has to be asked."""
     raise AssertionError(address)
 
 
 def rows(
     kind: type[Adapter], instruments: FeedInstruments
 ) -> dict[str, dict[str, str]]:
+    """Return the rows of the list by symbol."""
     text = encode_listing(kind, instruments)
     return {row["symbol"]: row for row in csv.DictReader(io.StringIO(text))}
 

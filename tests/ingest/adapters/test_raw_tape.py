@@ -43,6 +43,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 
 def test_a_raw_tape_ends_at_its_bound(tmp_path: Path) -> None:
+    """And says so, once."""
     path = tmp_path / "raw.jsonl.gz"
     recorder = RawRecorder(path, "upbit", 1_000)
     with capture_logs() as logs:
@@ -125,6 +126,7 @@ def test_a_raw_tape_gives_the_same_trades(
 def test_no_key_is_on_a_raw_tape(
     redis_url: str, client: redis.Redis, tmp_path: Path
 ) -> None:
+    """What is sent is not recorded at all."""
     raw = tmp_path / "raw.jsonl.gz"
 
     def script(session: Session) -> None:

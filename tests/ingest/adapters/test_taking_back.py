@@ -38,6 +38,7 @@ class Taken:
 
 
 def cancel(number: int = 7, **changes: Any) -> ExchangeCancel:
+    """Return what takes the trade of ``traded`` back."""
     return ExchangeCancel("A", LATER_US, number)._replace(**changes)
 
 

@@ -41,10 +41,12 @@ def test_numbers_of_another_series_are_others() -> None:
 
 
 def remembering(numbering: Numbering, room: int) -> TradeNumbers:
+    """Return numbers with room for so many trades of a symbol."""
     return TradeNumbers(numbering, REMEMBERED // room)
 
 
 def times_new(numbers: TradeNumbers, trades: range) -> int:
+    """Return how many of these trades, a microsecond apart, are new."""
     return sum(numbers.is_new("A", n, time_us=n) for n in trades)
 
 
@@ -152,6 +154,7 @@ def test_a_volume_that_does_not_grow_came_before() -> None:
 
 
 def volume(numbers: TradeNumbers, number: int, series: str = "d/2") -> bool:
+    """Tell whether a trade of 10 that makes the day's volume is new."""
     return numbers.is_new("A", number, series, 10, number, "71900")
 
 

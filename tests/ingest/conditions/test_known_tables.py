@@ -30,6 +30,7 @@ class Shown(NamedTuple):
 
 
 def rows() -> Iterator[dict[str, str]]:
+    """Yield the rows of all tables, read without the product."""
     for path in sorted(FOLDER.glob("*.csv")):
         lines = [x for x in path.read_text("utf-8").splitlines() if x[:1] != "#"]
         for row in csv.DictReader(lines):
@@ -37,6 +38,7 @@ def rows() -> Iterator[dict[str, str]]:
 
 
 def label(row: dict[str, str]) -> str:
+    """Return what a row is called in the report of a test."""
     return f"{row['table']}:{row['plan']}:{row['code']}"
 
 

@@ -31,6 +31,7 @@ class Source:
     def sets(
         self, codes: str, at_us: int = 0, market: str = "V", isin: str = A, **extra: str
     ) -> bool:
+        """Tell whether a trade sets the last price."""
         trade = Trade(isin, EVENING_US + at_us, 1, "1", "1", extra)
         return self.rules.apply(trade, Sale(codes, market=market)).updates.last
 

@@ -28,6 +28,7 @@ class Quick(Alpaca):
 
 
 def log_in(session: Session) -> None:
+    """Take any key."""
     session.send(CONNECTED)
     session.hear()
     session.send('[{"T":"success","msg":"authenticated"}]')
@@ -63,6 +64,8 @@ def test_trades_come_after_the_login(redis_url: str, client: redis.Redis) -> Non
 
 
 def test_a_wrong_key_ends_the_feed(redis_url: str) -> None:
+    """Without the key in the sentence."""
+
     def script(session: Session) -> None:
         session.send(CONNECTED)
         session.hear()
@@ -108,6 +111,7 @@ def test_a_key_that_the_exchange_repeats_is_hidden(
 
 
 def test_a_key_that_is_refused_at_the_handshake_ends_the_feed(redis_url: str) -> None:
+    """As some brokers do it."""
     with (
         exchanging(HTTPStatus.UNAUTHORIZED) as exchange,
         feeding(redis_url, Quick, SECRETS, url=exchange.url, symbols="AAPL") as running,

@@ -297,6 +297,7 @@ KIS_RECORDED = (
 
 
 def kis_trade(price: str, size: str, volume: int, value: int) -> ExchangeTrade:
+    """Return a trade of the recorded frame: 09:47:51 in Seoul."""
     extra = {"cum_volume": volume, "cum_value": value, "side": "S"}
     time_us = 1753836471000000
     trade = ExchangeTrade("005930", time_us, price, size, volume, "20250730/2", extra)
@@ -394,6 +395,7 @@ def test_kis_is_answered_and_subscribed_instrument_by_instrument() -> None:
 
 
 def kis_answer(code: str, words: str, rt_cd: str = "1") -> str:
+    """Return an answer to a subscription that was refused."""
     header = {"tr_id": "H0STCNT0", "tr_key": "005930", "encrypt": "N"}
     body = {"rt_cd": rt_cd, "msg_cd": code, "msg1": words}
     return json.dumps({"header": header, "body": body})

@@ -28,10 +28,12 @@ SECRETS = {"key": "K", "secret": "S", "appkey": "A", "secretkey": "S"}
 
 
 def read(adapter: Adapter, frame: str) -> list[Piece]:
+    """Return what a frame holds."""
     return [*adapter.decode(frame)]
 
 
 def statuses(kind: type[Adapter], frame: str, *symbols: str) -> list[Any]:
+    """Return the statuses of a frame."""
     pieces = read(kind(symbols or ("005930", "AAPL"), SECRETS), frame)
     return [piece for piece in pieces if isinstance(piece, ExchangeStatus)]
 
@@ -39,6 +41,7 @@ def statuses(kind: type[Adapter], frame: str, *symbols: str) -> list[Any]:
 def record(
     halted: str = "N", sign: str = "2", expected: str = "0", size: str = "1"
 ) -> list[str]:
+    """Return a record of a trade at 09:47:51 in Seoul."""
     fields = kis_fields(Deal("005930", 0, "71900", size), 100)
     fields[3], fields[35], fields[43] = sign, halted, expected
     return fields
@@ -75,6 +78,7 @@ def test_of_nxt_it_is_of_that_venue_and_without_a_word_there_is_none() -> None:
 
 
 def message(**fields: str) -> str:
+    """Return a message of Alpaca, as of a time."""
     pairs = ",".join(f'"{name}":"{value}"' for name, value in fields.items())
     return f'[{{{pairs},"S":"AAPL","t":"2021-02-22T15:51:44.208Z"}}]'
 
@@ -175,6 +179,7 @@ def operation(
     *more: str,
 ) -> str:
     # 396300^N^(null)^^311^^^55^N^N stands in its documents, for an expected opening.
+    """Return a record of a market operation, as KIS documents it."""
     return "^".join((code, halted, reason, kind, "", "", "", "55", in_vi, late, *more))
 
 
@@ -212,6 +217,7 @@ def test_kis_says_when_an_interruption_begins_and_ends() -> None:
 
 
 def test_kis_is_asked_for_interruptions_where_there_is_room_beside_the_trades() -> None:
+    """41 of all channels; trades come first."""
     codes = [f"{number:06}" for number in range(5_000, 5_030)]
     asked = [
         json.loads(one)["body"]["input"] for one in Kis(codes, SECRETS).subscribe()

@@ -47,6 +47,7 @@ class Played:
         assert logs[-1] is self.account
 
     def newest(self) -> str:
+        """Return the price that the pipeline shows in the end."""
         newest = max(self.trades, key=lambda trade: (trade["time"], trade["seq"]))
         return str(newest["price"])
 
@@ -56,6 +57,7 @@ class Played:
         return {t.get("trade_id", t["seq"]): t["updates"] for t in partial}
 
     def last(self) -> str:
+        """Return the price of the newest trade that counts for it."""
         counting = [t for t in self.trades if "last" in t.get("updates", "last")]
         newest = max(counting, key=lambda trade: (trade["time"], trade["seq"]))
         return str(newest["price"])
@@ -75,6 +77,7 @@ class Player:
         self.table = RedisInstrumentStore(client, "test")
 
     def play(self, kind: type[Adapter], tape: str | Path, **options: Any) -> Played:
+        """Play a tape, or one of the inputs by its name."""
         path = input_file(tape) if isinstance(tape, str) else tape
         with (
             capture_logs() as logs,
@@ -100,6 +103,7 @@ class Player:
         return self.play(kind, path, **options)
 
     def instrument(self, isin: str) -> Any:
+        """Return what the instrument table has of an instrument."""
         return read_on(self.table, Instruments())[0].get(isin)
 
 
@@ -178,6 +182,7 @@ def test_a_letter_means_something_else_on_another_tape(
 
 
 def alpaca_trade(number: int, price: int, codes: str, tape: str = "C") -> str:
+    """Return a frame with a trade, a second after the one before."""
     return (
         f'[{{"T":"t","S":"AAPL","i":{number},"x":"V","p":{price},"s":100,"c":{codes},'
         f'"t":"2026-11-25T15:00:{number:02}Z","z":"{tape}"}}]'

@@ -10,6 +10,7 @@ ASKED = {"005930", "000660"}
 
 
 def record(code: str = "005930", *more: str, volume: int = 10) -> list[str]:
+    """Return the fields of a trade, and further ones."""
     return [*kis_fields(Deal(code, 0, "71900", "1"), volume), *more]
 
 

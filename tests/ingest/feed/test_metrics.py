@@ -27,12 +27,15 @@ class Writer:
         self.tallies = [AppendTally(in_doubt=4), AppendTally(in_doubt=1)]
 
     def append(self, entries: object) -> int:
+        """Take nothing."""
         return 0
 
-    def abandon(self) -> None: ...
+    def abandon(self) -> None:
+        """Have nothing under way."""
 
 
 def test_everything_a_feed_counts_is_shown() -> None:
+    """Totals as totals, reasons as labels."""
     registry = CollectorRegistry()
     metrics = FeedMetrics(registry)
     refusals = Refusals()

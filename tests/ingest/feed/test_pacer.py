@@ -45,6 +45,7 @@ class Clock:
             plan[1]()
 
     def at(self, elapsed_s: float, action: Callable[[], None]) -> None:
+        """Do something once so much time has passed."""
         self.plans.append((elapsed_s, action))
 
 
@@ -66,6 +67,7 @@ class ListLog:
         self.reached = 0
 
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
+        """Keep the entries, unless it is time to fail."""
         self.clock.now += self.seconds_per_append
         self.asked.append(entries)
         if self.failures:
@@ -82,10 +84,12 @@ class ListLog:
 
     @property
     def payloads(self) -> list[bytes]:
+        """Every payload, in order."""
         return [payload for entries in self.appends for _, payload in entries]
 
 
 def make_events(dues_us: Sequence[int]) -> list[Event]:
+    """Events of one instrument, numbered, due at given times."""
     return [Event(due_us, ISIN, b"%d" % n) for n, due_us in enumerate(dues_us)]
 
 
@@ -96,6 +100,7 @@ def feed(
     seen: list[FeedProgress] | None = None,
     refusals: Refusals | None = None,
 ) -> FeedReport:
+    """Run a feed on a list and its clock."""
     return run_feed(
         events,
         log,
@@ -109,6 +114,7 @@ def feed(
 
 @pytest.fixture
 def clock() -> Clock:
+    """A clock that stands still until somebody sleeps."""
     return Clock()
 
 
@@ -180,6 +186,7 @@ def test_progress_shows_count_and_rate(clock: Clock) -> None:
 
 
 def test_feed_without_events_ends_at_once(clock: Clock) -> None:
+    """Nothing to do is a report of nothing."""
     report = feed([], ListLog(clock))
     assert report == FeedReport(0, {}, (), 0, 0.0, 0.0, 0, stopped=False)
 
@@ -296,6 +303,7 @@ def test_outage_is_seen_and_stop_ends_it(clock: Clock) -> None:
 
 
 def connect(port: int) -> redis.Redis:
+    """A client that does not retry by itself."""
     return redis.Redis(port=port, retry=Retry(NoBackoff(), 0), socket_timeout=5)
 
 

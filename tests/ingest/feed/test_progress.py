@@ -37,6 +37,7 @@ def test_log_lines_come_every_ten_seconds() -> None:
 def test_a_terminal_shows_a_bar_with_the_status(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The numbers stand beside it."""
     out = io.StringIO()
     out.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(sys, "stderr", out)
@@ -50,6 +51,7 @@ def test_a_terminal_shows_a_bar_with_the_status(
 def test_without_a_terminal_there_are_log_lines(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A file keeps lines, not bars."""
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with open_display("replay", None) as display:
         assert isinstance(display, LogDisplay)

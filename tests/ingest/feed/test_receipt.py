@@ -15,6 +15,7 @@ numbers = st.integers(0, 2**63 - 1)
 
 @st.composite
 def tallies(draw: st.DrawFn) -> AppendTally:
+    """Any tally a writer can have."""
     ends = draw(st.none() | st.tuples(numbers, numbers).map(sorted))
     first, last = ends or (None, None)
     return AppendTally(draw(numbers), first, last, draw(numbers))
@@ -34,6 +35,7 @@ receipts = st.builds(
 
 @given(receipts)
 def test_what_was_encoded_is_decoded(receipt: Receipt) -> None:
+    """Every field comes back as it was."""
     assert read_receipt(receipt.encode()) == receipt
 
 
@@ -59,11 +61,13 @@ def test_a_receipt_can_be_read_by_people() -> None:
 
 
 def changed(**fields: Any) -> bytes:
+    """A good receipt with some fields replaced."""
     good = Receipt("id", 1, 2, True, {}, 0, (AppendTally(3, 0, 2, 1),))
     return orjson.dumps({**orjson.loads(good.encode()), **fields})
 
 
 def partition(**fields: Any) -> list[dict[str, Any]]:
+    """A list of one good partition with some fields replaced."""
     return [{"acknowledged": 3, "first": 5, "last": 7, "in_doubt": 0, **fields}]
 
 

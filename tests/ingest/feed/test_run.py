@@ -31,10 +31,12 @@ from tickthrottle_client.log_v1 import position_of, stream_key
 
 
 def make_settings(url: str, **changes: Any) -> IngestSettings:
+    """Settings of a feed into the given server."""
     return IngestSettings(redis_url=url, namespace="test", **changes)
 
 
 def logged(client: redis.Redis) -> list[bytes]:
+    """Every payload of the log, partition after partition."""
     info = open_log(client, "test", 1)
     reader = RedisLogReader(client, "test", info)
     tail = reader.tail(1 << 41)

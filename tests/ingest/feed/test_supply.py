@@ -22,6 +22,7 @@ from ingest.sources.event import Event
 
 
 def entries(count: int, size: int = 10) -> list[tuple[str, bytes]]:
+    """Return entries that differ."""
     return [(f"K{n}", b"%0*d" % (size, n)) for n in range(count)]
 
 

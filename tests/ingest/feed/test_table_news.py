@@ -34,22 +34,26 @@ def settings(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> IngestSettings:
 
 
 def load(settings: IngestSettings, entry: InstrumentEntry) -> None:
+    """Have the table say all of an entry, as an operator does."""
     with closing(open_instrument_store(settings)) as store:
         update_table(store, InstrumentList([entry]))
 
 
 def table(settings: IngestSettings) -> Instruments:
+    """Return the table."""
     with closing(open_instrument_store(settings)) as store:
         return read_on(store, Instruments())[0]
 
 
 def close_of(settings: IngestSettings, isin: str = SAMSUNG) -> str | None:
+    """Return the previous close that the table has."""
     entry = table(settings).get(isin)
     return entry.prev_close if entry else None
 
 
 @pytest.fixture
 def news(settings: IngestSettings) -> Iterator[DayNews]:
+    """Told while a test runs."""
     news = DayNews()
     with telling_days(settings, news):
         yield news

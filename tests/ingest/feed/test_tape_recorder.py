@@ -22,10 +22,12 @@ FORMS = [".jsonl", ".jsonl.gz", ".csv", ".csv.gz"]
 
 
 def trade(seq: int, **extra: Any) -> Trade:
+    """Return a trade with further fields."""
     return Trade(ISIN, 1_773_964_800_000_000, seq, "71900", "2.50", extra)
 
 
 def record(path: Path, *trades: Trade) -> TapeFile:
+    """Write trades to a tape."""
     tape = TapeFile(path)
     for each in trades:
         tape.add([(each.isin, each.to_wire())])
@@ -34,6 +36,7 @@ def record(path: Path, *trades: Trade) -> TapeFile:
 
 
 def read(path: Path) -> list[Trade]:
+    """Return a tape's trades; none may be refused."""
     refusals = Refusals()
     trades = list(read_tape(path, refusals))
     assert refusals.total == 0

@@ -18,10 +18,12 @@ def test_characters_have_words() -> None:
 
 @pytest.mark.parametrize("encoding", ["cp949", "EUC-KR", "utf-16", "latin-1", "UTF8"])
 def test_any_encoding_of_text_is_taken(encoding: str) -> None:
+    """By each of its names."""
     assert "71900".encode(FileForm(encoding=encoding).encoding)
 
 
 def test_a_column_without_a_name_is_left_out() -> None:
+    """An underscore, or nothing."""
     form = FileForm(columns="seq, price,_,size,")
     assert form.column_names == ["seq", "price", "", "size", ""]
     assert FileForm().column_names == []
@@ -47,5 +49,6 @@ def test_a_column_without_a_name_is_left_out() -> None:
     ],
 )
 def test_bad_options_are_refused(options: Mapping[str, str], rule: str) -> None:
+    """With the rule that they break."""
     with pytest.raises(ValidationError, match=rule):
         FileForm.model_validate(options)

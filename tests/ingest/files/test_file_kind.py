@@ -25,6 +25,7 @@ from ingest.files.file_kind import foreign_kind, guess_encoding, packed_kind
     ids=range(13),
 )
 def test_a_first_line_that_is_no_text_is_named(first: bytes, words: str) -> None:
+    """With what to do about it."""
     assert words in (foreign_kind(first) or "")
 
 
@@ -32,10 +33,12 @@ def test_a_first_line_that_is_no_text_is_named(first: bytes, words: str) -> None
     "text", ["isin,time\r", "종목코드,체결가", '{"a":1}', "ORC,b", "\t\t"], ids=range(5)
 )
 def test_text_is_no_kind_of_its_own(text: str) -> None:
+    """Whatever it begins with."""
     assert foreign_kind(text.encode()) is None
 
 
 def test_text_that_is_not_in_the_encoding_of_its_option_is_told_so() -> None:
+    """Not that it is no UTF-8."""
     assert foreign_kind(b"price\xff,size", "cp949") == "is not cp949"
 
 
@@ -59,6 +62,7 @@ def test_an_encoding_is_guessed(text: str, encoding: str) -> None:
 
 
 def test_what_is_packed_is_known_by_its_first_bytes() -> None:
+    """Whatever its name."""
     assert packed_kind(b"\x1f\x8b\x08") == "gzip"
     assert packed_kind(b"PAR1") == "Parquet"
     assert packed_kind(b"PRICE,SIZE") is None

@@ -12,6 +12,7 @@ NEEDED = ("isin", "time", "price", "size")
 
 
 def named(header: str, **names: str) -> list[str]:
+    """Return what the columns of a header hold."""
     return name_columns(header.split(","), names, FIELDS, NEEDED, ",")
 
 
@@ -58,12 +59,14 @@ def test_columns_hold_fields(
     ],
 )
 def test_what_is_wrong_is_said_with_what_helps(header: str, words: str) -> None:
+    """By what it is, not by what it is not."""
     with pytest.raises(BadHeader) as caught:
         named(header)
     assert words in str(caught.value)
 
 
 def test_a_mapped_column_that_is_not_there_is_said() -> None:
+    """With the header, and its delimiter."""
     with pytest.raises(BadHeader, match=r"no column 'px', .*: --form delimiter=tab"):
         named("isin\ttime\tpx\tsize", price="px")
 

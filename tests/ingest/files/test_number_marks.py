@@ -23,6 +23,7 @@ from ingest.files.number_marks import number_cleaner
 def test_a_number_loses_its_marks_and_no_digit(
     thousands: str, decimal_mark: str, text: str, plain: str
 ) -> None:
+    """What has no marks stays, whatever it is."""
     clean = number_cleaner(thousands, decimal_mark)
     assert clean is not None
     assert clean(text) == plain
@@ -43,6 +44,7 @@ def test_a_number_loses_its_marks_and_no_digit(
 def test_a_mark_elsewhere_is_no_number(
     thousands: str, decimal_mark: str, text: str
 ) -> None:
+    """71,9 never becomes 719."""
     clean = number_cleaner(thousands, decimal_mark)
     assert clean is not None
     with pytest.raises(ValueError, match="has "):
@@ -50,4 +52,5 @@ def test_a_mark_elsewhere_is_no_number(
 
 
 def test_plain_numbers_need_nothing() -> None:
+    """So the usual path does nothing."""
     assert number_cleaner("", ".") is None

@@ -18,10 +18,12 @@ TEXT = b"".join(b"KR7005930003,%d,71900,10\n" % n for n in range(40_000))
 
 
 def zstd(content: bytes) -> bytes:
+    """Pack as zstd does."""
     return bytes(pa.Codec("zstd").compress(content, asbytes=True))
 
 
 def zipped(content: bytes, *names: str) -> bytes:
+    """Pack into a zip of files of these names."""
     out = BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names or ("day.csv", "__MACOSX/._day.csv", "folder/"):
@@ -30,12 +32,14 @@ def zipped(content: bytes, *names: str) -> bytes:
 
 
 def read(path: Path, content: bytes, **options: str) -> bytes:
+    """Return what a file of this content has in it."""
     path.write_bytes(content)
     return b"".join(read_pieces(path, **options))
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    """A file whose name tells nothing."""
     return tmp_path / "file"
 
 
@@ -50,10 +54,12 @@ def test_a_file_is_unpacked(path: Path, pack: Callable[[bytes], bytes]) -> None:
 def test_packed_files_may_follow_each_other(
     path: Path, pack: Callable[[bytes], bytes]
 ) -> None:
+    """As `cat` makes them."""
     assert read(path, pack(b"a\n") + pack(b"b\n")) == b"a\nb\n"
 
 
 def test_what_was_unpacked_has_an_encoding(path: Path) -> None:
+    """One after the other."""
     text = "종목\n"
     assert read(path, gzip.compress(text.encode("utf-16")), encoding="utf-16") == (
         text.encode()
@@ -81,10 +87,12 @@ LONG = b"".join(b"%d\n" % (n * 7_919 % 1_000_003) for n in range(150_000))
 
 
 def cut(content: bytes) -> bytes:
+    """Leave out the last three tenths."""
     return content[: len(content) * 7 // 10]
 
 
 def spoiled(content: bytes) -> bytes:
+    """Spoil the middle; a zip without its end is no zip."""
     place = len(content) * 7 // 10
     return content[:place] + b"\xff" * 999 + content[place + 999 :]
 
@@ -113,12 +121,14 @@ def test_what_stands_before_the_damage_is_read(path: Path, damaged: bytes) -> No
     ids=["two files", "workbook"],
 )
 def test_a_zip_holds_one_file(path: Path, content: bytes, words: str) -> None:
+    """Which of many is meant, nobody can know."""
     with pytest.raises(Unreadable, match=words):
         read(path, content)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd])
 def test_a_pipe_may_be_packed(path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """Its first bytes may come one by one."""
     os.mkfifo(path)
     content = pack(TEXT)
 

@@ -15,6 +15,7 @@ TIME_NS = 1_764_028_801_123_456_789
 
 
 def rows(**columns: pa.Array) -> list[dict[str, object]]:
+    """Return what the rows of these columns become, numbers as text."""
     file = BytesIO()
     pq.write_table(pa.table(columns), file)
     lines = b"".join(read_lines(file)).splitlines()
@@ -44,6 +45,7 @@ def rows(**columns: pa.Array) -> list[dict[str, object]]:
 def test_a_value_keeps_all_of_its_digits(
     column: pa.Array, texts: list[str | None]
 ) -> None:
+    """No binary fraction stands between."""
     assert [row["x"] for row in rows(x=column)] == texts
 
 

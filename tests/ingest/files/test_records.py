@@ -19,15 +19,18 @@ HEADER = b"a,b,memo\n"
 
 
 def cut(stream: bytes, size: int = 1_000_000, delimiter: str = ",") -> list[Record]:
+    """Return all records of a stream that comes in pieces."""
     pieces = (stream[i : i + size] for i in range(0, len(stream), size))
     return [record for part in cut_records(pieces, delimiter) for record in part]
 
 
 def taken(stream: bytes, size: int = 1_000_000) -> list[Record]:
+    """Return those that are records."""
     return [r for r in cut(stream, size) if not isinstance(r[1], InvalidTrade)]
 
 
 def refused(stream: bytes) -> list[tuple[int, str]]:
+    """Return those that are none, in words."""
     return [(n, str(r)) for n, r in cut(stream) if isinstance(r, InvalidTrade)]
 
 
@@ -55,6 +58,7 @@ def test_lines_are_the_same_however_they_come(
 
 @pytest.mark.parametrize("size", [MAX_LINE_BYTES + 1, 5 * MAX_LINE_BYTES])
 def test_a_line_that_is_too_long_is_one_and_not_held(size: int) -> None:
+    """The lines around it are read."""
     stream = b"a\n" + b"x" * size + b"\nb\n" + b"y" * size
     pieces = (stream[i : i + 10_000] for i in range(0, len(stream), 10_000))
 
@@ -67,6 +71,7 @@ def test_a_line_that_is_too_long_is_one_and_not_held(size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 10, 1_000])
 def test_a_value_in_quotes_may_have_line_breaks(size: int) -> None:
+    """Blank lines and CR belong to it, too."""
     value = b'"two\r\n\r\nlines, ""quoted"""'
     stream = HEADER + b"1,2," + value + b'\r\n3,4,"5"\n\n6,7,8'
 
@@ -80,6 +85,7 @@ def test_a_value_in_quotes_may_have_line_breaks(size: int) -> None:
 
 
 def test_lines_without_an_open_quote_wait_for_nothing() -> None:
+    """Each piece yields what it completes."""
     pieces = iter([HEADER, b'1,2,"x"\n', b"3,4,5\n6,"])
     parts = cut_records(pieces, ",")
     assert [len(next(parts)) for _ in range(3)] == [1, 1, 1]
@@ -96,6 +102,7 @@ def test_a_quote_that_is_never_closed_makes_no_record_of_text() -> None:
 
 
 def test_another_records_quotes_show_that_one_was_not_closed() -> None:
+    """From there on records are taken again."""
     stream = HEADER + b'1,2,"open\n3,4,text\n5,6,"ok"\n7,8,9\n'
 
     assert taken(stream)[1:] == [(4, b'5,6,"ok"'), (5, b"7,8,9")]
@@ -105,6 +112,7 @@ def test_another_records_quotes_show_that_one_was_not_closed() -> None:
 
 
 def test_an_open_quote_has_a_bound() -> None:
+    """Behind it records are taken again."""
     line = b"3,4," + b"x" * 90 + b"\n"
     stream = HEADER + b'1,2,"open\n' + line * 1_000
 
@@ -123,11 +131,13 @@ def test_what_stands_before_a_header_is_left_out() -> None:
 
 
 def test_quotes_of_json_are_no_matter_of_csv() -> None:
+    """A line that is cut off is a line."""
     stream = b'{"a":1}\n{"a":"\n{"a":2}\n'
     assert [number for number, _ in cut(stream)] == [1, 2, 3]
 
 
 def test_a_list_of_json_may_be_long() -> None:
+    """Up to a bound."""
     long = b"[" + b" " * MAX_LINE_BYTES * 2 + b"]"
     longer = b"[" + b" " * MAX_LIST_BYTES + b"]"
     assert [n for n, r in cut(long + b"\n" + longer) if isinstance(r, bytes)] == [1]
@@ -144,6 +154,7 @@ def test_a_list_of_json_may_be_long() -> None:
     st.integers(1, 9),
 )
 def test_what_csv_writes_is_read_back(rows: list[list[str]], size: int) -> None:
+    """However it is cut into pieces."""
     rows = [["head", "er"], *rows]
     quoted = [['"' + v.replace('"', '""') + '"' for v in row] for row in rows]
     stream = "\n".join(",".join(row) for row in quoted).encode()
@@ -169,6 +180,7 @@ def test_any_text_is_records_and_refusals(text: str, size: int) -> None:
     ids=["plain", "quoted"],
 )
 def test_spaces_after_commas_are_no_values(line: bytes, values: list[str]) -> None:
+    """Where the header has them, too."""
     assert split_row(line, ",", True) == values
 
 

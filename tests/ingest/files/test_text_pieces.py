@@ -34,10 +34,12 @@ def test_what_is_no_text_is_no_utf_8_and_harms_nothing_else() -> None:
 
 @given(st.binary(max_size=60), st.sampled_from(["cp949", "utf-16", "utf-7", "ascii"]))
 def test_any_bytes_are_read(content: bytes, encoding: str) -> None:
+    """Or it is said why not, whatever comes."""
     with suppress(Unreadable):
         assert isinstance(b"".join(to_utf8(iter([content]), encoding)), bytes)
 
 
 def test_a_mark_of_utf_8_is_left_out_and_nothing_waits() -> None:
+    """Empty pieces say that nothing came."""
     pieces = [b"", b"\xef\xbb\xbfisin", b"", b"\xef\xbb\xbf"]
     assert list(to_utf8(iter(pieces), "utf-8")) == [b"", b"isin", b"", b"\xef\xbb\xbf"]

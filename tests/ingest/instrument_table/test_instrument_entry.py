@@ -72,6 +72,7 @@ def test_what_is_seen_stays() -> None:
 
 
 def test_an_instrument_needs_an_isin() -> None:
+    """Nothing else has to be there."""
     with pytest.raises(BadInstruments, match="isin ''"):
         read_entry({"name": "Samsung"})
     assert read_entry({"isin": SAMSUNG}) == InstrumentEntry(SAMSUNG)

@@ -68,6 +68,7 @@ def test_a_bad_list_is_refused_with_its_line(
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Not there, or not text."""
     path = tmp_path / "instruments.csv"
     with pytest.raises(BadInstruments, match="No such file"):
         read_instruments(path)
@@ -77,12 +78,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_a_list_has_a_bound() -> None:
+    """However long a file is."""
     rows = (f"{isin}\n" for isin in make_isins(MOST_INSTRUMENTS + 1))
     with pytest.raises(BadInstruments, match="a list has at most 100000 instruments"):
         parse_list(["isin\n", *rows])
 
 
 def test_a_mark_of_byte_order_is_no_part_of_the_header(tmp_path: Path) -> None:
+    """Spreadsheets write one."""
     path = tmp_path / "instruments.csv"
     path.write_bytes(b"\xef\xbb\xbf" + INSTRUMENT_LIST.encode())
     assert len(read_instruments(path)) == 3
@@ -193,6 +196,7 @@ def test_the_exchanges_own_list_is_read_as_it_is() -> None:
 
 
 def keys(text: str = "XMKT") -> SymbolKeys:
+    """The keys of a venue."""
     return SymbolKeys(Venue.parse(text))
 
 

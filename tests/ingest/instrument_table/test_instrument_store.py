@@ -48,6 +48,7 @@ def test_what_is_written_is_read_again(entry: InstrumentEntry) -> None:
 
 @pytest.mark.parametrize("nothing", [pytest.param(b"", id="empty"), None])
 def test_nothing_is_the_end_of_an_instrument(nothing: bytes | None) -> None:
+    """Empty in Redis, no value in a topic."""
     assert encode_instrument(None) == b""
     assert decode_change(1, SAMSUNG.encode(), nothing).entry is None
 

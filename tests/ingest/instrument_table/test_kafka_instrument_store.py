@@ -44,11 +44,13 @@ CHIPS = InstrumentEntry(SAMSUNG, "005930", sector="chips", prev_close="1.10")
 
 @pytest.fixture
 def topic(kafka: Broker) -> KafkaTopic:
+    """A topic that is not there yet."""
     return KafkaTopic(kafka.servers, f"instruments-{token_hex(4)}")
 
 
 @pytest.fixture
 def store(topic: KafkaTopic) -> Iterator[KafkaInstrumentStore]:
+    """The store of that topic."""
     store = KafkaInstrumentStore(topic)
     yield store
     store.close()
@@ -57,10 +59,12 @@ def store(topic: KafkaTopic) -> Iterator[KafkaInstrumentStore]:
 def known(
     store: KafkaInstrumentStore, before: Instruments | None = None
 ) -> Instruments:
+    """Read the table on from what was known before."""
     return read_on(store, before or Instruments())[0]
 
 
 def listed(*isins: str, name: str | None = None) -> InstrumentList:
+    """Return a list of instruments with one name."""
     return InstrumentList([InstrumentEntry(isin, name=name) for isin in isins])
 
 
@@ -87,6 +91,7 @@ def test_a_table_is_made_changed_and_followed(store: KafkaInstrumentStore) -> No
 
 
 def test_changes_are_read_in_pages(store: KafkaInstrumentStore) -> None:
+    """A page ends where it says."""
     isins = make_isins(2 * PAGE + 10)
     load_list(store, listed(*isins), is_forced=True)
     version, found = 0, []
@@ -193,6 +198,7 @@ def test_what_cannot_be_used_is_told(topic: KafkaTopic, kafka: Broker) -> None:
 def test_a_gateway_follows_a_table_in_a_topic(
     client: redis.Redis, redis_url: str, topic: KafkaTopic
 ) -> None:
+    """As it does one in Redis."""
     chosen = {"kafka_servers": topic.servers, "kafka_instruments_topic": topic.topic}
     settings = GatewaySettings.model_validate({"redis_url": redis_url, **chosen})
     store = open_instrument_store(settings)

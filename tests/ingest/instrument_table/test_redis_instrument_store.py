@@ -37,16 +37,19 @@ CHIPS = InstrumentEntry(SAMSUNG, "005930", sector="chips", prev_close="1.10")
 
 @pytest.fixture
 def store(client: redis.Redis) -> RedisInstrumentStore:
+    """The store of an empty server."""
     return RedisInstrumentStore(client, "tt")
 
 
 def known(
     store: RedisInstrumentStore, before: Instruments | None = None
 ) -> Instruments:
+    """Read the table on from what was known before."""
     return read_on(store, before or Instruments())[0]
 
 
 def listed(*isins: str, name: str | None = None) -> InstrumentList:
+    """Return a list of instruments with one name."""
     return InstrumentList([InstrumentEntry(isin, name=name) for isin in isins])
 
 
@@ -67,6 +70,7 @@ def test_changes_are_read_in_pages(store: RedisInstrumentStore) -> None:
 
 
 def test_a_change_comes_back_as_it_was(store: RedisInstrumentStore) -> None:
+    """Every field, an end, and when it was."""
     store.append([(SAMSUNG, CHIPS), (HYNIX, None)], 0)
     first, second = store.read(0).changes
     assert (first.isin, first.entry) == (SAMSUNG, CHIPS)
@@ -195,6 +199,7 @@ def test_old_changes_are_forgotten(
 def test_a_table_has_a_bound_in_bytes(
     store: RedisInstrumentStore, client: redis.Redis
 ) -> None:
+    """Every gateway keeps it in memory."""
     text = "한" * 200
     fields = dict.fromkeys(("name", "english_name", "market", "sector"), text)
     entries = [InstrumentEntry(isin, **fields) for isin in make_isins(14_000)]
@@ -208,6 +213,7 @@ def test_a_table_has_a_bound_in_bytes(
 
 
 def test_a_server_that_is_away_is_named(redis_url: str) -> None:
+    """Reading and writing."""
     with redis.Redis.from_url("redis://127.0.0.1:1") as nowhere:
         store = RedisInstrumentStore(nowhere, "tt")
         with pytest.raises(TableAway, match=r"127\.0\.0\.1:1"):

@@ -56,12 +56,14 @@ def test_what_is_ours_in_the_calendars_is_as_the_script_says() -> None:
 
 
 def written(market: str) -> dict[str, Any]:
+    """Return a calendar as its file has it."""
     file = ROOT / "ingest" / "market_hours" / "calendars" / f"{market}.json"
     whole: dict[str, Any] = json.loads(file.read_text("utf-8"))
     return whole
 
 
 def test_nextrade_is_closed_when_the_exchange_is() -> None:
+    """Korean shares trade at both."""
     korea, nextrade = find_calendar("XKRX"), find_calendar("NXT")
     for number in range(3 * 365):
         day = date(2025, 1, 1) + timedelta(days=number)
@@ -97,6 +99,7 @@ def test_a_calendar_of_ones_own_is_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_calendar_is_named(change: dict[str, object], words: str) -> None:
+    """With the file, the field and the rule."""
     with pytest.raises(ValueError, match=words):
         parse_calendar(json.dumps(OWN | change), "mine")
 
@@ -113,6 +116,7 @@ def test_what_is_no_calendar_is_named(change: dict[str, object], words: str) -> 
 def test_a_file_that_cannot_be_read_is_named(
     content: bytes, words: str, tmp_path: Path
 ) -> None:
+    """Also one that is far too large."""
     path = tmp_path / "odd.json"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=f"odd.json: {words}"):

@@ -11,10 +11,12 @@ SEOUL = MarketHours.parse(EXAMPLE)
 
 
 def are_open(hours: MarketHours, now_ms: int) -> dict[str, bool]:
+    """Say of each market whether it is open."""
     return {state.market: state.is_open for state in hours.states(now_ms)}
 
 
 def at_ms(zone: str, text: str, fold: int = 0) -> int:
+    """Return a moment that is written by a zone's clock."""
     local = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone), fold=fold)
     return round(local.timestamp() * 1_000)
 
@@ -111,6 +113,7 @@ def test_several_sessions_are_open_while_one_of_them_is() -> None:
 def test_a_calendar_knows_its_odd_days(
     now: str, opened: str | None, closes: str | None, opens: str
 ) -> None:
+    """Of the Korean exchange."""
     (state,) = MarketHours.parse("XKRX").states(at_ms("Asia/Seoul", now))
     expected = [at and at_ms("Asia/Seoul", at) for at in (opened, closes, opens)]
     assert (state.market, state.zone) == ("XKRX", "Asia/Seoul")
@@ -185,5 +188,6 @@ def test_without_hours_nobody_knows() -> None:
     ],
 )
 def test_hours_of_another_form_are_refused(text: str, words: str) -> None:
+    """With the piece and the rule."""
     with pytest.raises(ValueError, match=words):
         MarketHours.parse(text)

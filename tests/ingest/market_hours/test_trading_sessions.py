@@ -12,6 +12,7 @@ SAMSUNG, APPLE, BITCOIN = "KR7005930003", "US0378331005", "QU1BTCUSDT04"
 
 
 def at(text: str, zone: str = "Asia/Seoul") -> int:
+    """Return the minute of a local time."""
     moment = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone))
     return minute_of(round(moment.timestamp() * 1e6))
 
@@ -79,5 +80,6 @@ def test_a_break_is_of_the_regular_session(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_calendar_is_named(text: str, words: str) -> None:
+    """With the part and the rule."""
     with pytest.raises(ValueError, match=words):
         TradingSessions.parse(text)

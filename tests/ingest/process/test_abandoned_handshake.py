@@ -30,6 +30,7 @@ def test_only_an_abandoned_handshake_is_not_told(
     has_handler: bool,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """All else goes where it went before."""
     handled: list[dict[str, Any]] = []
 
     async def fail() -> None:

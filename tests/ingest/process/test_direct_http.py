@@ -20,6 +20,7 @@ def _dead_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_this_machine_is_asked_without_a_proxy() -> None:
+    """By its number and by its name."""
     with answering({"/": (200, "here")}) as (url, _):
         for address in (url, url.replace("127.0.0.1", "localhost")):
             with open_url(urllib.request.Request(f"{address}/"), 5) as answer:
@@ -27,6 +28,7 @@ def test_this_machine_is_asked_without_a_proxy() -> None:
 
 
 def test_elsewhere_the_environment_says_which_proxy() -> None:
+    """It is asked, and is not there."""
     with pytest.raises(urllib.error.URLError, match="refused"):
         open_url(urllib.request.Request("http://192.0.2.1/"), 5)
 

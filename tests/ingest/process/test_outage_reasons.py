@@ -14,6 +14,7 @@ def test_each_reason_is_told_once_an_outage() -> None:
 
 
 def test_reasons_that_are_all_different_are_not_told_for_ever() -> None:
+    """Such as those that name a moment."""
     reasons = OutageReasons()
     told = [reasons.is_news(f"at {second} s") for second in range(100)]
     assert told.count(True) == MOST

@@ -27,4 +27,5 @@ from ingest.process.redact import shown
     ],
 )
 def test_a_setting_is_shown(name: str, value: object, expected: str) -> None:
+    """What only its owner may know is not."""
     assert shown(name, value) == expected

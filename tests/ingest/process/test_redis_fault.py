@@ -21,6 +21,7 @@ TRADE = {"isin": "KR7005930003", "time": 1_773_964_804_123_456, "price": "1", "s
 
 @pytest.fixture(scope="module")
 def guarded_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """A server that asks for a password."""
     folder: Path = tmp_path_factory.mktemp("guarded")
     server = ValkeyServer(port=free_port(), data_dir=folder)
     server.start()
@@ -41,6 +42,7 @@ def guarded_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 def test_a_password_is_asked_for_in_our_words(
     guarded_port: int, user: str, words: str
 ) -> None:
+    """Not in those of the server about HELLO."""
     url = f"redis://{user}127.0.0.1:{guarded_port}"
     for options in ({}, {"protocol": 2}, {"protocol": 3}):
         with (
@@ -57,6 +59,7 @@ def test_a_password_is_asked_for_in_our_words(
 
 @pytest.fixture(scope="module")
 def evicting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with a limit that keeps to it by forgetting."""
     folder: Path = tmp_path_factory.mktemp("evicting")
     server = ValkeyServer(port=free_port(), data_dir=folder)
     server.start()
@@ -68,6 +71,7 @@ def evicting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def ingest(folder: Path, url: str, **variables: str) -> Result:
+    """Append a trade as a user does."""
     file = folder / "trades.csv"
     file.write_text("isin,price,size\nKR7005930003,1,1\n")
     command = ["ingest", str(file), "--stamp", "now"]
@@ -90,6 +94,7 @@ def test_a_feed_refuses_a_server_that_may_evict_keys(
 def test_a_feed_that_is_told_to_appends_all_the_same(
     evicting: str, tmp_path: Path
 ) -> None:
+    """And says what may happen."""
     result = ingest(tmp_path, evicting, TICKTHROTTLE_MAY_EVICT="1")
     assert result.exit_code == 0
     assert "the server may evict keys" in result.stderr

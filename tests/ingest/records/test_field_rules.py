@@ -15,6 +15,7 @@ from tests.ingest.strategies import decimals
 
 
 def apply(fields: dict[str, Any], **given_rules: Any) -> dict[str, Any]:
+    """Return what becomes of fields."""
     none: dict[str, Any] = {
         "constants": {},
         "conditions": [],

@@ -58,6 +58,7 @@ class Answers:
 
 @contextmanager
 def answering() -> Iterator[Answers]:
+    """Answer on a port of loopback."""
     answers = Answers()
 
     class Handler(BaseHTTPRequestHandler):
@@ -71,7 +72,8 @@ def answering() -> Iterator[Answers]:
             self.end_headers()
             self.wfile.write(encoded)
 
-        def log_message(self, *_: object) -> None: ...
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         answers.url = f"http://me:s%40cret@127.0.0.1:{server.server_port}"

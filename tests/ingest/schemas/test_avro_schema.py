@@ -20,15 +20,18 @@ EMPTY = {"type": "record", "name": "E", "fields": []}
 
 
 def record(*fields: Any, name: str = "R") -> dict[str, Any]:
+    """Return a record whose fields have these types."""
     named = [{"name": f"f{n}", "type": kind} for n, kind in enumerate(fields)]
     return {"type": "record", "name": name, "fields": named}
 
 
 def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    """Return a logical type."""
     return {"type": kind, "logicalType": name, **more}
 
 
 def encoded(schema: Any, value: Any) -> bytes:
+    """Return a value as the library writes it by itself."""
     stream = BytesIO()
     schemaless_writer(stream, schema, value)
     return stream.getvalue()

@@ -77,6 +77,7 @@ def test_a_batch_waits_while_the_registry_is_away() -> None:
 
 
 def test_a_registry_that_nobody_answers_for_is_away() -> None:
+    """It is waited for, and then asked again."""
     url = f"http://me:secret@127.0.0.1:{free_port()}"
     with pytest.raises(
         LogAway, match="no schema registry answers at http://127"
@@ -123,6 +124,7 @@ def test_a_schema_that_is_missing_is_asked_for_again() -> None:
 
 
 def with_price(record: dict[str, Any]) -> dict[str, Any]:
+    """Decode a record as a user's own decoder does."""
     return {**record, "price": record["price"] + "1"}
 
 
@@ -154,5 +156,6 @@ def test_what_is_no_record_is_no_trade() -> None:
 
 
 def test_avro_without_a_registry_is_told() -> None:
+    """Before anything is read."""
     with pytest.raises(NoDecoder, match="decoder avro: needs schema_registry_url"):
         find_decoder("avro")

@@ -6,6 +6,7 @@ from ingest.sources.company_names import NAMES, SECTORS, create_names
 
 
 def test_a_market_of_any_size_has_a_name_for_each_company() -> None:
+    """All names can be drawn, and are Hangul."""
     assert NAMES >= 90_000
     names = create_names("1", [SECTORS[0]] * NAMES)
     assert len(set(names)) == NAMES
@@ -13,6 +14,7 @@ def test_a_market_of_any_size_has_a_name_for_each_company() -> None:
 
 
 def test_the_same_chance_gives_the_same_names() -> None:
+    """A seed decides them."""
     sectors = [*SECTORS]
     assert create_names("3", sectors) == create_names("3", sectors)
     assert create_names("3", sectors) != create_names("4", sectors)

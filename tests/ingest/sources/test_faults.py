@@ -19,10 +19,12 @@ EVENTS = list(Simulator(seconds=8, disorder=0, repeats=0).events(START_US))
 
 
 def make_faulty(**options: float) -> list[Event]:
+    """The events of a market after something was done to them."""
     return list(Faults(**options).inject(EVENTS))
 
 
 def is_valid(event: Event) -> bool:
+    """Whether its trade would be taken."""
     try:
         trade = Trade.from_wire(event.payload)
         check_not_ahead(trade, START_US + event.due_us, 10**9)
@@ -50,6 +52,7 @@ def test_held_up_events_keep_their_stamps() -> None:
 
 
 def test_repeats_come_on_top() -> None:
+    """Byte for byte, a quarter second later."""
     events = make_faulty(repeats=0.1)
     assert all(one.due_us <= other.due_us for one, other in pairwise(events))
     twice = [p for p, n in Counter(event.payload for event in events).items() if n > 1]
@@ -76,6 +79,7 @@ def test_any_instrument_s_trade_can_be_broken() -> None:
 
 
 def test_the_same_seed_does_the_same() -> None:
+    """Another one does not."""
     options = {"disorder": 0.1, "repeats": 0.1, "malformed": 0.1}
     assert (
         make_faulty(**options)
@@ -85,6 +89,7 @@ def test_the_same_seed_does_the_same() -> None:
 
 
 def test_an_endless_feed_is_spoiled_as_it_comes() -> None:
+    """Nothing waits for an end."""
     market = Simulator().events(START_US)
     assert len(list(islice(Faults(disorder=1.0).inject(market), 100))) == 100
 
@@ -108,6 +113,7 @@ GOOD = Trade("KR7005930003", 1_773_964_804_000_000, 1, "199500", "3").to_wire()
 
 
 def refusal_of(payload: bytes) -> str:
+    """The reason a broken trade is refused for."""
     with pytest.raises(InvalidTrade) as caught:
         check_not_ahead(Trade.from_wire(payload), 1_773_964_804_000_000, 1_000_000)
     return caught.value.reason

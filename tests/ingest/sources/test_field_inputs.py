@@ -42,12 +42,14 @@ def ingest(
 
 
 def lines(tmp_path: Path, *rows: str) -> Path:
+    """Write a source."""
     path = tmp_path / "rows"
     path.write_text("\n".join(rows))
     return path
 
 
 def refused(path: Path, **options: Any) -> str:
+    """Return what is said of a file of which nothing is taken."""
     with pytest.raises(PipeError) as caught:
         ingest(path, **options)
     return str(caught.value)

@@ -11,6 +11,7 @@ from tickthrottle_client.key_v1 import Venue
 
 
 def read(**texts: object) -> LineOptions:
+    """Return options that are given as a command gives them."""
     return LineOptions.model_validate(texts)
 
 

@@ -16,11 +16,13 @@ MAPPED = {"isin": "종목코드", "time": "체결시각", "price": "체결가", 
 
 
 def inspect(name: str, **options: Any) -> Inspection:
+    """Inspect one of the inputs."""
     sample = b"".join(read_pieces(input_file(name)))
     return inspect_sample(sample, LineOptions(**options))
 
 
 def guessed(seen: Inspection) -> dict[str, Any]:
+    """Return the options that are not as by default."""
     return seen.options.model_dump(exclude_defaults=True)
 
 
@@ -39,6 +41,7 @@ def guessed(seen: Inspection) -> dict[str, Any]:
 def test_what_can_be_seen_is_guessed(
     name: str, options: dict[str, Any], form: str
 ) -> None:
+    """And takes the trades."""
     seen = inspect(name)
     assert guessed(seen) == options
     assert seen.form.startswith(form)
@@ -70,6 +73,7 @@ def test_a_list_inside_an_object_is_found_behind_other_lines() -> None:
 
 
 def test_symbols_are_read_up_to_the_list_that_is_missing() -> None:
+    """With the list they are trades."""
     seen = inspect("b/b06_polygon_flat.csv")
     assert guessed(seen)["time_unit"] == "ns"
     assert seen.refusals.counts == {"bad_isin": 4}
@@ -79,6 +83,7 @@ def test_symbols_are_read_up_to_the_list_that_is_missing() -> None:
 
 
 def test_what_is_said_is_not_guessed() -> None:
+    """Even if a guess would take more."""
     seen = inspect("b/b07_float_epoch_s.csv", time_unit="us")
     assert guessed(seen) == {}
     assert seen.taken == 0
@@ -101,12 +106,14 @@ def test_a_source_without_times_is_stamped() -> None:
     ],
 )
 def test_what_cannot_be_read_is_said(name: str, words: str) -> None:
+    """Beside its first lines."""
     seen = inspect(name)
     assert words in seen.problem
     assert seen.head
 
 
 def test_a_sample_ends_anywhere() -> None:
+    """Its last line is cut off, and is none."""
     row = b"KR7005930003,1764028801123456,1,71900,10\n"
     sample = (b"isin,time,seq,price,size,memo\n" + row * 40_000)[:SAMPLE_BYTES]
     assert inspect_sample(sample, LineOptions()).records == 1_000
@@ -118,6 +125,7 @@ def test_a_sample_ends_anywhere() -> None:
     "sample", [b"", b"\n\n", b"{", b"\xff\x00", b'["'], ids=range(5)
 )
 def test_any_sample_is_a_problem_or_trades(sample: bytes) -> None:
+    """Nothing is raised."""
     assert inspect_sample(sample, LineOptions()).problem
     assert inspect_sample(gzip.compress(sample), LineOptions()).problem
 

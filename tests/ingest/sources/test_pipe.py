@@ -17,14 +17,17 @@ ISIN = "KR7005930003"
 
 
 def row(number: int) -> bytes:
+    """A trade as CSV."""
     return b"KR7005930003,1773964804123456,%d,71900,3\n" % number
 
 
 def make_reader() -> LineReader:
+    """Return a reader of the plainest source."""
     return LineReader(LineOptions(), 1, lambda: 1)
 
 
 def read_file(path: Path, content: bytes) -> tuple[int, Refusals]:
+    """Return how many trades a file holds, and what was refused."""
     path.write_bytes(content)
     refusals = Refusals()
     parts = read_pipe(path, make_reader(), refusals)
@@ -33,6 +36,7 @@ def read_file(path: Path, content: bytes) -> tuple[int, Refusals]:
 
 @pytest.fixture
 def fifo(tmp_path: Path) -> Path:
+    """A named pipe."""
     path = tmp_path / "trades.fifo"
     os.mkfifo(path)
     return path
@@ -57,12 +61,14 @@ class Source:
         self.is_over = True
 
     def leave(self) -> None:
+        """Read no more."""
         self.is_left = True
         self._thread.join(10)
 
 
 @pytest.fixture
 def sources() -> Iterator[list[Source]]:
+    """Sources that end with the test."""
     started: list[Source] = []
     yield started
     for source in started:

@@ -68,6 +68,7 @@ def test_bursts_come_on_top() -> None:
 
 
 def test_the_last_rate_may_stay_for_ever() -> None:
+    """Then there is no end, and no total."""
     profile = Profile.parse("100:10s,900,50/100ms@1s")
     assert profile.seconds == profile.total == inf
     assert profile.rate(1e6 + 0.5) == 900
@@ -149,6 +150,7 @@ def test_what_breaks_a_rule_is_named(text: str, message: str) -> None:
 
 
 def test_an_endless_stretch_is_the_last() -> None:
+    """However the profile was made."""
     endless = Stretch(9, 9, inf)
     with pytest.raises(InvalidProfile, match="9: only the last rate may be without"):
         Profile((endless, endless))

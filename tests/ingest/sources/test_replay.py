@@ -35,20 +35,24 @@ def make_tape(path: Path, times_us: Sequence[int]) -> Path:
 
 
 def play(path: Path, times_us: Sequence[int], **options: Any) -> list[Event]:
+    """The events of a tape with the given times."""
     tape = make_tape(path, times_us)
     return list(Replay([tape], ReplayOptions(**options)).events(START_US, Refusals()))
 
 
 def dues(events: Sequence[Event]) -> list[int]:
+    """When the events are due."""
     return [event.due_us for event in events]
 
 
 def stamps(events: Sequence[Event], start_us: int = START_US) -> list[int]:
+    """The events' exchange times, counted from a start."""
     return [Trade.from_wire(event.payload).time_us - start_us for event in events]
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    """Where the tape is."""
     return tmp_path / "tape.jsonl"
 
 
@@ -215,6 +219,7 @@ def test_several_tapes_are_merged_before_they_are_paced(tmp_path: Path) -> None:
 
 
 def told(tape: Path, **options: Any) -> tuple[list[Event], list[str]]:
+    """The events of a tape, and what is said of it."""
     said: list[str] = []
     events = Replay([tape], ReplayOptions(**options), tell=said.append).events(
         START_US, Refusals()

@@ -18,10 +18,12 @@ START_US = 1_773_964_800_000_000
 
 
 def make_events(seconds: float = 20, **options: Any) -> list[Event]:
+    """The events of a market that trades for some seconds."""
     return list(Simulator(seconds=seconds, **options).events(START_US))
 
 
 def make_trades(events: Iterable[Event]) -> list[Trade]:
+    """The events' trades; every one is valid."""
     return [Trade.from_wire(event.payload) for event in events]
 
 
@@ -186,6 +188,7 @@ def test_there_are_bursts_within_a_second() -> None:
 
 
 def test_market_without_an_end_is_lazy() -> None:
+    """Events are made as they are asked for."""
     first = list(islice(Simulator().events(START_US), 1_000))
     assert len(first) == 1_000
     assert first == list(islice(Simulator(seconds=1_000).events(START_US), 1_000))
@@ -235,5 +238,6 @@ def test_what_takes_time_is_done_before_the_start() -> None:
 
 
 def test_the_rate_and_the_time_give_a_total() -> None:
+    """Without an end there is none."""
     assert Simulator(rate=10, seconds=6).total == 60
     assert Simulator().total == inf

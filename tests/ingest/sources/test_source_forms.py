@@ -112,6 +112,7 @@ def read(path: Path, options: Mapping[str, Any]) -> tuple[list[Trade], Refusals]
 def test_a_file_gives_its_trades(
     name: str, options: Mapping[str, Any], trades: int, refused: int
 ) -> None:
+    """And everything else is counted."""
     came, refusals = read(input_file(name), options)
     assert (len(came), refusals.total) == (trades, refused)
     assert all(trade.price not in ("1", "719") for trade in came)
@@ -141,6 +142,7 @@ def test_a_file_gives_its_trades(
     ],
 )
 def test_a_file_that_needs_an_option_is_told_which(name: str, words: str) -> None:
+    """By what it is."""
     with pytest.raises(PipeError) as caught:
         read(input_file(name), {})
     assert words in str(caught.value)
@@ -221,6 +223,7 @@ def test_spaces_around_the_fields_are_none(tmp_path: Path) -> None:
 
 
 def test_columns_are_named_where_there_is_no_header(tmp_path: Path) -> None:
+    """A column without a name is left out."""
     path = tmp_path / "no_header.csv"
     path.write_text("1,KR7005930003,71900,10,1764028801123,True\n" * 2)
 
@@ -243,6 +246,7 @@ def test_a_map_changes_nothing_but_names(tmp_path: Path, names: str) -> None:
 
 
 def test_names_that_are_not_as_written_are_said(tmp_path: Path) -> None:
+    """In JSON as in a header."""
     path = tmp_path / "capitals.jsonl"
     path.write_text(
         '{"ISIN":"KR7005930003","Time":1764028801123456,"Price":1,"Size":1}'
@@ -328,6 +332,7 @@ def test_conditions_may_be_about_whatever_is_there(tmp_path: Path) -> None:
 
 
 def test_a_tape_of_which_all_is_left_out_says_by_what(tmp_path: Path) -> None:
+    """It cannot be played."""
     path = tmp_path / "tape.csv"
     path.write_text("isin,time,seq,price,size,n\nKR7005930003,1764028801123456,1,1,1,8")
     options = LineOptions.model_validate({"leave_out": ["n=8"]})
@@ -351,6 +356,7 @@ def test_a_column_that_columns_call_date_is_the_day(tmp_path: Path) -> None:
 
 
 def test_a_time_with_a_blank_is_no_number_with_marks(tmp_path: Path) -> None:
+    """It is told its own rule."""
     path = tmp_path / "time.csv"
     path.write_text("isin,time,seq,price,size\nKR7005930003,2026-11-25 09:00:01,1,1,1")
     with pytest.raises(PipeError, match="needs its offset from UTC"):

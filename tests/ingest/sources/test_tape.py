@@ -26,6 +26,7 @@ GOOD = b"KR7005930003,1773964804123456,1,199500,3\n"
 
 
 def as_rows(trades: Sequence[Trade]) -> list[dict[str, str]]:
+    """The trades as a tape's rows."""
     return [
         {name: str(value) for name, value in orjson.loads(trade.to_wire()).items()}
         for trade in trades
@@ -33,6 +34,7 @@ def as_rows(trades: Sequence[Trade]) -> list[dict[str, str]]:
 
 
 def as_csv(trades: Sequence[Trade], columns: Sequence[str] | None = None) -> bytes:
+    """The trades as CSV, in a given order of columns."""
     rows = as_rows(trades)
     out = io.StringIO()
     writer = csv.DictWriter(out, columns or list(rows[0]))
@@ -42,10 +44,12 @@ def as_csv(trades: Sequence[Trade], columns: Sequence[str] | None = None) -> byt
 
 
 def as_json_lines(trades: Sequence[Trade]) -> bytes:
+    """The trades as JSON lines."""
     return b"\n".join(trade.to_wire() for trade in trades)
 
 
 def read(path: Path, content: bytes) -> tuple[list[Trade], Refusals]:
+    """Read a tape of the given content."""
     path.write_bytes(content)
     refusals = Refusals()
     return list(read_tape(path, refusals)), refusals
@@ -53,6 +57,7 @@ def read(path: Path, content: bytes) -> tuple[list[Trade], Refusals]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    """Where a tape is put; its name says nothing of its format."""
     return tmp_path / "tape.dat"
 
 
@@ -201,6 +206,7 @@ def test_any_content_is_trades_refusals_or_a_tape_error(
 
 
 def test_recorded_tape_is_read_whole() -> None:
+    """Every row of a real tape is a trade."""
     path = TAPES / "b3_options_20151126.csv.gz"
     if not path.exists():
         skip_or_fail(f"the recorded tape {path}")

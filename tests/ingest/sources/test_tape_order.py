@@ -13,10 +13,12 @@ SAMSUNG, HYNIX = "KR7005930003", "KR7000660001"
 
 
 def trade(time_s: float, isin: str = SAMSUNG, seq: int = 0) -> Trade:
+    """A trade so many seconds after a first one."""
     return Trade(isin, FIRST_US + int(time_s * 1e6), seq, "1", "1")
 
 
 def order_of(*times_s: float) -> TapeOrder:
+    """What is found of a tape with these times."""
     order = TapeOrder()
     for time_s in times_s:
         order.add(trade(time_s))

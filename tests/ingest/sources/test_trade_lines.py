@@ -27,12 +27,14 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def make_reader(instruments: Instruments | None = None, **options: Any) -> LineReader:
+    """Return a reader whose clock stands still."""
     return LineReader(LineOptions(**options), NOW_US, lambda: NOW_US + 5, instruments)
 
 
 def read(
     *lines: bytes, instruments: Instruments | None = None, **options: Any
 ) -> list[Trade]:
+    """Return the trades of some lines."""
     reader = make_reader(instruments, **options)
     is_header = reader.begin(lines[0])
     return [
@@ -42,6 +44,7 @@ def read(
 
 
 def refused(line: bytes, first: bytes = WIRE, **options: Any) -> InvalidTrade:
+    """Return why a line is refused."""
     reader = make_reader(**options)
     reader.begin(first)
     with pytest.raises(InvalidTrade) as caught:

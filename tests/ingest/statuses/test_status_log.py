@@ -29,6 +29,7 @@ KEYS = StatusKeys("tt")
 def make_status(
     after_us: int = 0, status: str = "halted", **more: Any
 ) -> TradingStatus:
+    """Return a status of an instrument, some time after the first."""
     isin = more.pop("isin", SAMSUNG)
     return TradingStatus(isin, status, TIME_US + after_us, **more)
 
@@ -36,21 +37,25 @@ def make_status(
 def add(
     client: redis.Redis, *statuses: TradingStatus, partitions: int = 1
 ) -> list[tuple[StatusOutcome, int]]:
+    """Add statuses one after the other."""
     log = StatusLog(client, "tt", partitions)
     return [read_reply(log.add(status, NOW_US)) for status in statuses]
 
 
 def added(client: redis.Redis) -> list[StatusEntry]:
+    """Return what the stream has."""
     entries: Any = client.xrange(KEYS.stream)
     return [decode_added(f, int(i.partition(b"-")[0])) for i, f in entries]
 
 
 def current(client: redis.Redis) -> list[StatusEntry]:
+    """Return what is current."""
     values: Any = client.hvals(KEYS.current)
     return [decode_current(value) for value in values]
 
 
 def append(client: redis.Redis, *trades: Trade) -> None:
+    """Append trades to a log of one partition."""
     for trade in trades:
         client.xadd(stream_key("tt", 0), {FIELD: trade.to_wire()})
 

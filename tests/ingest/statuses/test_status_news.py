@@ -12,6 +12,7 @@ HALT = TradingStatus("KR7005930003", "halted", 1_773_964_803_000_000)
 
 
 def told(news: StatusNews) -> list[TradingStatus]:
+    """Tell all that is not told."""
     statuses = []
     while (status := news.wait(0)) is not None:
         statuses.append(status)

@@ -17,6 +17,7 @@ TIME_US = 1_773_964_803_811_204
 
 
 def make_fields(**changed: Any) -> dict[str, Any]:
+    """Return the fields of a halt, changed."""
     return {"isin": "KR7005930003", "status": "halted", "time": TIME_US, **changed}
 
 
@@ -74,6 +75,7 @@ def test_a_rule_that_is_broken_is_named(changed: dict[str, Any], words: str) -> 
 
 
 def test_a_status_of_the_future_is_refused() -> None:
+    """It would be the newest for ever."""
     status = TradingStatus.from_fields(make_fields())
     check_status_not_ahead(status, TIME_US - MOST_AHEAD_US)
     with pytest.raises(InvalidTrade, match="60 s ahead"):

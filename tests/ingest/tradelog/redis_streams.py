@@ -16,6 +16,7 @@ NAMESPACE = "test"
 def make_log(
     client: redis.Redis, partitions: int = 1, cap: int = 1_000_000
 ) -> tuple[RedisLogWriter, RedisLogReader]:
+    """A writer and a reader of one new log."""
     info = open_log(client, NAMESPACE, partitions)
     return (
         RedisLogWriter(client, NAMESPACE, info, cap),
@@ -24,12 +25,14 @@ def make_log(
 
 
 def add_at(client: redis.Redis, ms: int, payload: bytes, number: str = "*") -> int:
+    """Append with an append time of our choice; return the position."""
     key = stream_key(NAMESPACE, 0)
     added = client.xadd(key, {FIELD: payload}, id=f"{ms}-{number}")
     return position_of(added)
 
 
 def everything(reader: RedisLogReader, partition: int = 0) -> list[bytes]:
+    """All payloads of a partition, in order."""
     end = reader.tail(1 << 41).positions[partition]
     return payloads_of(read(reader, 0, end, partition))
 
@@ -44,4 +47,5 @@ def read(
 
 
 def payloads_of(chunks: Iterable[Chunk]) -> list[bytes]:
+    """The payloads of some chunks, in order."""
     return [payload for chunk in chunks for payload in chunk.payloads.to_pylist()]

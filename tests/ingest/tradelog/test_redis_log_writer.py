@@ -77,6 +77,7 @@ def test_every_trade_lands_in_its_instrument_s_partition(client: redis.Redis) ->
 
 @pytest.mark.redis
 def test_appending_nothing_is_acknowledged_as_nothing(client: redis.Redis) -> None:
+    """An empty append is no error."""
     writer, reader = make_log(client)
     assert writer.append([]) == 0
     assert reader.head() == Head(None, (0,), (0,), (0,))
@@ -130,6 +131,7 @@ def test_server_that_refuses_an_entry_fails_the_append(client: redis.Redis) -> N
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[redis.Redis]:
+    """A client of a server for one test alone."""
     server = ValkeyServer(port=free_port(), data_dir=tmp_path)
     server.start()
     with redis.Redis(port=server.port, retry=Retry(NoBackoff(), 0)) as client:
@@ -193,6 +195,7 @@ def test_what_waits_for_a_replica_is_not_appended_again(
 
 
 def appended(writer: RedisLogWriter, entries: list[tuple[str, bytes]]) -> bool:
+    """Ask for an append once; false if replicas are away."""
     try:
         return writer.append(entries) == len(entries)
     except redis.TimeoutError:

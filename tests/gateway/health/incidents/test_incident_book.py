@@ -20,6 +20,7 @@ def make_finding(
     job: str | None = None,
     level: Level | None = None,
 ) -> Finding:
+    """Return a finding as the judge would word it."""
     kind = CODES[code]
     return Finding(
         code,
@@ -128,6 +129,7 @@ def test_a_job_that_starts_again_has_not_published_yet() -> None:
 
 
 def test_jobs_have_incidents_of_their_own() -> None:
+    """The newest comes first."""
     book = IncidentBook()
     one, two = (make_finding("job_dead", NOW_MS + n, f"job-{n}") for n in (1, 2))
     book.observe([one, two], NOW_MS)
@@ -162,6 +164,7 @@ def test_a_book_goes_on_where_another_stopped() -> None:
 
 
 def test_incidents_are_forgotten_by_age_and_by_number() -> None:
+    """The oldest go first; what lasts stays."""
     book = IncidentBook()
     book.observe([make_finding("log_away")], NOW_MS)
     lasts = make_finding("log_away")

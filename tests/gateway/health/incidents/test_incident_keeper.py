@@ -18,10 +18,12 @@ from tests.gateway.health.incidents.test_incident_book import make_finding
 
 
 async def look() -> Sequence[Finding]:
+    """See what is wrong."""
     return [make_finding("redis_down")]
 
 
 async def look_once(keeper: IncidentKeeper) -> None:
+    """Run until an incident is known, and written if it can be."""
     task = asyncio.create_task(keeper.run())
     for _ in range(10):
         await asyncio.sleep(0)
@@ -60,6 +62,7 @@ def test_a_file_that_holds_something_else_is_left_alone(
 
 
 def test_a_folder_that_is_gone_is_told_once(tmp_path: Path) -> None:
+    """Incidents go on in memory."""
     keeper = IncidentKeeper(tmp_path / "none" / "incidents.json", look)
     with capture_logs() as lines:
         asyncio.run(look_once(keeper))

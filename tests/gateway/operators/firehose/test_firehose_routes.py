@@ -25,6 +25,7 @@ TOKEN = "correct-horse-battery-staple"
 
 @pytest.fixture
 def commands(client: redis.Redis) -> Iterator[None]:
+    """Have the server remember every command."""
     name = "slowlog-log-slower-than"
     usual: Any = client.config_get("slowlog-*")
     client.config_set("slowlog-max-len", 100_000)
@@ -35,23 +36,28 @@ def commands(client: redis.Redis) -> Iterator[None]:
 
 
 def reads_of(client: redis.Redis) -> int:
+    """Return how often the server was asked for entries of the log."""
     asked: Any = client.slowlog_get(100_000)
     return sum(one["command"].startswith(b"XREVRANGE tt:log:") for one in asked)
 
 
 def status_of(gateway: Gateway, path: str = "/v1/firehose", **headers: str) -> int:
+    """Return how a GET that is refused is answered."""
     return gateway.fetch(path, **headers)[0]
 
 
 def pipeline_ms(gateway: Gateway) -> int:
+    """Return when the pipeline was looked at, by the server's clock."""
     return int(json.loads(gateway.operators.get("/v1/pipeline")[1])["now_ms"])
 
 
 def pages_of(gateway: Gateway) -> Any:
+    """Return the paths of a port's pages, as it says."""
     return json.loads(gateway.get("/v1/version")[1])["pages"]
 
 
 def viewers_of(gateway: Gateway) -> str:
+    """Return the line of the metrics that counts viewers."""
     text = gateway.operators.get("/metrics")[1].decode()
     name = "tickthrottle_gateway_firehose_viewers "
     return next(line for line in text.splitlines() if line.startswith(name))

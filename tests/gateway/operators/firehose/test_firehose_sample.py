@@ -88,6 +88,7 @@ def test_what_a_slow_viewer_is_kept_is_bounded_and_balances() -> None:
 
 
 def make_piece(count: int, size: int, unread: int = 0) -> LogPiece:
+    """Make a look that read so many entries of a size."""
     return LogPiece(count + unread, [LogEntry(0, b"x" * size)] * count)
 
 

@@ -16,6 +16,7 @@ from tests.kafka_broker.broker import Broker
 async def test_brokers_that_are_away_are_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Nobody waits for them for long."""
     monkeypatch.setattr(log_end, "KAFKA_ANSWER_S", 0.05)
     end = KafkaLogEnd(KafkaTopic("127.0.0.1:1", "trades"))
     for _ in range(2):

@@ -18,6 +18,7 @@ PARTITIONS = 2
 
 
 def make_payload(seq: int, isin: str = SAMSUNG) -> bytes:
+    """Make a trade as the log has it."""
     trade = {"isin": isin, "time": 1_773_964_800_000_000 + seq, "seq": seq}
     return json.dumps({**trade, "price": "71500", "size": "12"}).encode()
 
@@ -31,11 +32,13 @@ class TradeLog:
         self._seq = 0
 
     def append(self, count: int, isin: str = SAMSUNG) -> None:
+        """Append so many trades of an instrument."""
         first, self._seq = self._seq + 1, self._seq + count
         seqs = range(first, self._seq + 1)
         self.append_payloads(*(make_payload(seq, isin) for seq in seqs), isin=isin)
 
     def append_payloads(self, *payloads: bytes, isin: str = SAMSUNG) -> None:
+        """Append entries of any bytes."""
         key = stream_key("tt", partition_of(isin, PARTITIONS))
         with self._client.pipeline(transaction=True) as pipe:
             for payload in payloads:
@@ -53,6 +56,7 @@ class Looking:
         self.most_shown = 0
 
     def next(self) -> dict[str, Any] | None:
+        """Return the next message, None at the end."""
         line = self._answer.readline()
         if not line:
             return None
@@ -61,6 +65,7 @@ class Looking:
         return message
 
     def take(self) -> None:
+        """Take in one message of trades, which has to balance."""
         message = self.next()
         assert message is not None
         assert message["type"] == "trades", message
@@ -72,6 +77,7 @@ class Looking:
         self.rows += message["data"]
 
     def take_until(self, appended: int) -> None:
+        """Take messages in until so many trades are accounted for."""
         while self.appended < appended:
             self.take()
 
