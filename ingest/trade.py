@@ -1,8 +1,4 @@
-"""The trade: what one execution is, when it is valid, how it is written. Pure.
-
-This module is a contract: everything downstream may import it. The rules, which those
-who append share, are stated in ``tickthrottle_client/trade_v1.py``.
-"""
+"""The trade, a contract: what one is, by ``trade_v1.py``, and its forms. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -158,35 +154,20 @@ class Trade:
 
     def to_wire(self) -> bytes:
         """Encode for the trade log; ``from_wire`` gives back an equal trade."""
-        if not self.is_trade:
-            head = {"isin": self.isin, "time": self.time_us, "seq": self.seq}
-            return encode_fields({**head, **self.extra})
-        return encode_fields(
-            {
-                "isin": self.isin,
-                "time": self.time_us,
-                "seq": self.seq,
-                "price": self.price,
-                "size": self.size,
-                **self.extra,
-            }
-        )
+        numbers = {"price": self.price, "size": self.size} if self.is_trade else {}
+        return encode_fields(self._fields(numbers))
 
     def to_row(self) -> bytes:
         """Encode for clients: a JSON object with price and size as JSON numbers.
 
         The numbers' text is exactly the decimal that arrived.
         """
-        return encode_fields(
-            {
-                "isin": self.isin,
-                "time": self.time_us,
-                "seq": self.seq,
-                "price": orjson.Fragment(self.price),
-                "size": orjson.Fragment(self.size),
-                **self.extra,
-            }
-        )
+        price, size = orjson.Fragment(self.price), orjson.Fragment(self.size)
+        return encode_fields(self._fields({"price": price, "size": size}))
+
+    def _fields(self, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        head = {"isin": self.isin, "time": self.time_us, "seq": self.seq}
+        return {**head, **numbers, **self.extra}
 
 
 _OF_TRADE = frozenset({*REQUIRED, CANCELS, CORRECTS, FIELD})

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -118,18 +118,12 @@ def create_app(state: IntakeState) -> FastAPI:
         idempotency_key: Annotated[str | None, Header()] = None,
     ) -> Response:
         """Append trades to the trade log; answered once they are in it."""
-        with _counted(state) as counted:
-            answer = await _append(state, request, idempotency_key)
-            counted.status = answer.status_code
-            return answer
+        return await _counted(state, _append(state, request, idempotency_key))
 
     @app.post("/v1/statuses")
     async def add_statuses(request: Request) -> Response:
         """Add trading statuses; answered once they are on their way to clients."""
-        with _counted(state) as counted:
-            answer = await _add_statuses(state, request)
-            counted.status = answer.status_code
-            return answer
+        return await _counted(state, _add_statuses(state, request))
 
     @app.get("/health/live", include_in_schema=False)
     async def live() -> Response:
@@ -156,25 +150,21 @@ def create_app(state: IntakeState) -> FastAPI:
     return app
 
 
-@dataclass(slots=True)
-class _Answered:
-    status: int = 500
-
-
-@contextmanager
-def _counted(state: IntakeState) -> Iterator[_Answered]:
-    """Count the answer to a request, whatever becomes of it in the block."""
-    answered = _Answered()
+async def _counted(state: IntakeState, answering: Awaitable[Response]) -> Response:
+    """Return the answer to a request, and count it, whatever becomes of it."""
+    status = 500
     try:
-        yield answered
+        answer = await answering
+        status = answer.status_code
+        return answer
     except Problem as problem:
-        answered.status = problem.status
+        status = problem.status
         raise
     except TokenRefused:
-        answered.status = 401
+        status = 401
         raise
     finally:
-        state.metrics.requests.labels(str(answered.status)).inc()
+        state.metrics.requests.labels(str(status)).inc()
 
 
 async def _add_statuses(state: IntakeState, request: Request) -> Response:

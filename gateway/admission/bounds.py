@@ -1,7 +1,4 @@
-"""Bounds of a gateway's connections that nobody has to choose. Pure.
-
-Those that depend on a machine, or on who its clients are, are settings.
-"""
+"""Bounds of connections that nobody has to choose: no settings. Pure."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,4 @@
-"""How many may connect, and how fast a client may send. Pure.
-
-Time is an argument.
-"""
+"""How many may connect, how fast a client may send; time is an argument. Pure."""
 
 from math import ceil
 from secrets import token_bytes

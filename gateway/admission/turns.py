@@ -1,7 +1,4 @@
-"""Turns at what only a few may do at a time: each address has its own queue.
-
-Whoever asks for much waits behind himself alone, and how many may wait is bounded.
-"""
+"""Turns at what only a few may do at a time: each address has its own queue."""
 
 import asyncio
 from collections import Counter, deque

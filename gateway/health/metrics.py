@@ -1,8 +1,4 @@
-"""What the gateway counts and sees, as Prometheus metrics.
-
-Nothing of it is in the way of a frame: counters stay plain numbers, and are told here
-a few times a second.
-"""
+"""What the gateway counts and sees, told to Prometheus a few times a second."""
 
 import asyncio
 import itertools
@@ -14,8 +10,7 @@ from typing import Any, Literal
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from gateway.health.client_census import take_census
-from gateway.health.client_states import STATES
+from gateway.health.client_states import STATES, take_census
 from gateway.health.finding_codes import CODES
 from gateway.health.findings import Finding
 from gateway.health.jobs import PipelineState
@@ -27,7 +22,13 @@ from gateway.stream.hub import Hub
 from gateway.stream.window_timings import WindowTiming, WindowTimings
 from gateway.upstream.stream_follower import StreamFollower
 from ingest.market_hours.hours import MarketState
-from ingest.process.prometheus import ProcessMetrics, Total, forget_process, render
+from ingest.process.prometheus import (
+    LabelledTotals,
+    ProcessMetrics,
+    Total,
+    forget_process,
+    render,
+)
 
 log = structlog.get_logger()
 
@@ -122,13 +123,13 @@ class GatewayMetrics:
             )
             for field in fields(Counters)
         }
-        self._closes = Counter(
+        closes = Counter(
             f"{PREFIX}closes_total",
             "Streams that ended, by who ended them and the close code.",
             ["by", "code"],
             registry=registry,
         )
-        self._closed: dict[tuple[str, str], Total] = {}
+        self._closes = LabelledTotals(closes)
         self._lags = {
             name: Histogram(PREFIX + name, text, registry=registry, buckets=buckets)
             for name, (text, buckets) in HISTOGRAMS.items()
@@ -163,10 +164,7 @@ class GatewayMetrics:
         """Take in how far the counters have come."""
         for name, total in self._totals.items():
             total.reach(getattr(counters, name))
-        for (by, code), count in close_log.counts.items():
-            if (by, code) not in self._closed:
-                self._closed[by, code] = Total(self._closes.labels(by, code))
-            self._closed[by, code].reach(count)
+        self._closes.reach(close_log.counts)
         self._process.observe()
 
     def windows_went_out(self, timings: WindowTimings) -> None:

@@ -34,6 +34,7 @@ from tickthrottle_client.server_memory import ServerMemory
 ANSWER_S = 1.0
 """Redis that has not answered in this time is away."""
 
+
 # The lease, and three hashes of each product.
 _ASKED = 1 + 3 * len(PRODUCTS)
 

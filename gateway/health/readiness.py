@@ -1,7 +1,4 @@
-"""Why the gateway is not ready, and since when. Pure.
-
-Everything else that is wrong with the pipeline is found in ``findings``.
-"""
+"""Why the gateway is not ready, and since when; else see ``findings``. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

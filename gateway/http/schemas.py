@@ -1,8 +1,4 @@
-"""What answers look like, for the OpenAPI document; they are not built with these.
-
-Answers are joined from finished JSON, so that a price keeps its text. A test holds
-real answers against these schemas.
-"""
+"""What answers look like, for the OpenAPI document; they are not built with these."""
 
 from typing import Annotated, Any, Literal
 

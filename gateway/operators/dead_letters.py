@@ -1,7 +1,4 @@
-"""Reads dead letters, newest first, from many streams at once and never all of them.
-
-``Stack`` is pure; ``read_letters`` asks Redis.
-"""
+"""Reads dead letters, newest first, from many streams at once and never all."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,4 @@
-"""Asks the other gateways for their clients, when an operator wants to see them.
-
-A gateway writes nothing to Redis, so it cannot tell the others what it knows: whoever
-looks at one has it ask the others, as one operator more.
-"""
+"""Asks the other gateways for their clients, when an operator wants to see them."""
 
 import asyncio
 from collections.abc import Collection

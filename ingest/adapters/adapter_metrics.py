@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from ingest.adapters.intake import Intake
-from ingest.process.prometheus import Total
+from ingest.process.prometheus import LabelledTotals, Total
 
 _COUNTERS = {
     "frames": "Frames that came from the exchange.",
@@ -45,14 +45,12 @@ class AdapterMetrics:
         self._totals = {
             name: Total(counter(name, meaning)) for name, meaning in _COUNTERS.items()
         }
-        self._skipped_counter = counter(
+        skipped = counter(
             "skipped_frames",
             "Frames, or parts of one, that were no trades and are none.",
             "reason",
         )
-        self._skipped = {
-            "keep_alive": Total(self._skipped_counter.labels("keep_alive"))
-        }
+        self._skipped = LabelledTotals(skipped, ["keep_alive"])
         self._open = gauge(
             "connections", "Connections to exchanges that are open.", "livesum"
         )
@@ -82,10 +80,7 @@ class AdapterMetrics:
         }
         for name, total in totals.items():
             self._totals[name].reach(total)
-        for reason, count in counts.skipped.copy().items():
-            if reason not in self._skipped:
-                self._skipped[reason] = Total(self._skipped_counter.labels(reason))
-            self._skipped[reason].reach(count)
+        self._skipped.reach(counts.skipped.copy())
         self._takes_nothing.set(takes_nothing)
         self._open.set(open_now)
         if (seconds := intake.clock.seconds) is not None:

@@ -10,7 +10,6 @@ import gzip
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,9 +18,9 @@ import orjson
 import structlog
 
 from ingest.adapters.adapter import Frame
+from ingest.feed.tape_recorder import RecordedFile
 
 MAX_LINE_BYTES = 96 * 2**20
-_LEVEL = 1
 _CHECK_EVERY = 256
 
 log = structlog.get_logger()
@@ -63,12 +62,9 @@ class RawRecorder:
 
     def __init__(self, path: Path, adapter: str, most_bytes: int) -> None:
         try:
-            self._plain = path.open("wb")
+            self._file = RecordedFile(path, "raw tape", is_packed=True)
         except OSError as error:
             raise RawTapeError(path, error.strerror or str(error)) from None
-        self._packed: gzip.GzipFile | None = gzip.GzipFile(
-            "", "wb", _LEVEL, self._plain, mtime=0
-        )
         self._path = path
         self._adapter = adapter
         self._most_bytes = most_bytes
@@ -88,25 +84,14 @@ class RawRecorder:
         self._write(fields)
 
     def close(self) -> None:
-        if self._packed is None:
-            return
-        try:
-            self._packed.close()
-            self._plain.close()
-        except OSError as error:
-            self._give_up(error)
-        self._packed = None
+        self._file.close()
 
     def _write(self, fields: dict[str, Any]) -> None:
-        if self._packed is None:
-            return
-        try:
-            self._packed.write(orjson.dumps(fields) + b"\n")
-        except OSError as error:
-            self._give_up(error)
+        is_open = self._file.is_open
+        if not (is_open and self._file.write(orjson.dumps(fields) + b"\n")):
             return
         self._lines += 1
-        if self._lines % _CHECK_EVERY == 0 and self._plain.tell() >= self._most_bytes:
+        if self._lines % _CHECK_EVERY == 0 and self._file.size >= self._most_bytes:
             self.close()
             log.warning(
                 "raw tape is full, recording has ended",
@@ -114,18 +99,6 @@ class RawRecorder:
                 bytes=self._most_bytes,
                 lines=self._lines,
             )
-
-    def _give_up(self, error: OSError) -> None:
-        packed, self._packed = self._packed, None
-        for file in (packed, self._plain):
-            with suppress(OSError, ValueError):
-                if file is not None:
-                    file.close()
-        log.error(
-            "raw tape cannot be written, recording has ended",
-            file=str(self._path),
-            error=error.strerror or str(error),
-        )
 
 
 def read_raw(path: Path) -> Iterator[Opened | Received]:

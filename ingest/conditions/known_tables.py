@@ -1,7 +1,4 @@
-"""The tables of sale conditions, the product's and users'.
-
-Decoders of users load this in Spark's workers: it loads no pydantic.
-"""
+"""The tables of sale conditions; Spark's workers load it: without pydantic."""
 
 import re
 from functools import lru_cache

@@ -1,7 +1,4 @@
-"""Upbit, a Korean exchange for crypto: public trades, no key. Pure.
-
-Every frame of a trade also has the close of the day before (``prev_closing_price``).
-"""
+"""Upbit, a Korean exchange for crypto: public trades, no key. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -6,7 +6,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from ingest.feed.pacer import FeedProgress
-from ingest.process.prometheus import ProcessMetrics, Total
+from ingest.process.prometheus import LabelledTotals, ProcessMetrics, Total
 from ingest.sources.event import Refusals
 from ingest.trade import REASONS
 from ingest.tradelog.contract import LogWriter
@@ -30,21 +30,20 @@ class FeedMetrics:
             "Lines of a source that were no trades, and trades the log cannot take.",
             ["reason"],
         )
-        self._refused_counter = refused
         # From the start: what appears with its first trade has not grown.
-        self._refused = {name: Total(refused.labels(name)) for name in REASONS}
-        self._left_out_counter = counter(
+        self._refused = LabelledTotals(refused, REASONS)
+        left_out = counter(
             "tickthrottle_feed_left_out_trades_total",
             "Lines of a source that were left out on purpose.",
             ["condition"],
         )
-        self._left_out: dict[str, Total] = {}
-        self._unknown_counter = counter(
+        self._left_out = LabelledTotals(left_out)
+        unknown = counter(
             "tickthrottle_feed_unknown_conditions_total",
             "Sale conditions of trades that no table has.",
             ["condition"],
         )
-        self._unknown: dict[str, Total] = {}
+        self._unknown = LabelledTotals(unknown)
         self._retried = Total(
             counter(
                 "tickthrottle_feed_retried_trades_total",
@@ -95,8 +94,7 @@ class FeedMetrics:
             self._seen = progress.acknowledged
             self._last_append.set(now_s)
         self._acknowledged.reach(progress.acknowledged)
-        refused = refusals.by_reason() + Counts(writer.refused)
-        _reach(self._refused, self._refused_counter, refused)
+        self._refused.reach(refusals.by_reason() + Counts(writer.refused))
         self.count_conditions(refusals)
         self._retried.reach(progress.retried)
         self._dropped.reach(progress.dropped_at_cap)
@@ -106,13 +104,5 @@ class FeedMetrics:
 
     def count_conditions(self, refusals: Refusals) -> None:
         """Take in how many rows met a condition, or had one that is unknown."""
-        _reach(self._left_out, self._left_out_counter, refusals.left_out.copy())
-        unknown = refusals.unknown_conditions.copy()
-        _reach(self._unknown, self._unknown_counter, unknown)
-
-
-def _reach(totals: dict[str, Total], counter: Counter, counts: Counts[str]) -> None:
-    for label, count in counts.items():
-        if label not in totals:
-            totals[label] = Total(counter.labels(label))
-        totals[label].reach(count)
+        self._left_out.reach(refusals.left_out.copy())
+        self._unknown.reach(refusals.unknown_conditions.copy())

@@ -1,7 +1,4 @@
-"""Adds to Redis what a feed hears of trading statuses, as soon as it is heard.
-
-Trades come first: a feed goes on without the statuses, and says so.
-"""
+"""Adds to Redis what a feed hears of statuses; the feed goes on without it."""
 
 import threading
 import time
@@ -12,7 +9,7 @@ from typing import Any
 import redis
 import structlog
 
-from ingest.feed.telling import Teller, telling
+from ingest.feed.telling import telling
 from ingest.process.redis_fault import in_words
 from ingest.settings import IngestSettings
 from ingest.statuses.status_log import RULES, StatusLog, read_reply
@@ -37,25 +34,23 @@ def telling_statuses(settings: IngestSettings, news: StatusNews) -> Iterator[Non
     While Redis is away statuses wait and are sent again: none is doubled by that. At
     the end of the block each is tried once more.
     """
-    with telling(_StatusTeller(settings, news), "statuses"):
+    with telling(_StatusTeller(settings, news).run, "statuses"):
         yield
 
 
-class _StatusTeller(Teller):
+class _StatusTeller:
     def __init__(self, settings: IngestSettings, news: StatusNews) -> None:
         self._settings, self._news = settings, news
         self._log: StatusLog | None = None
         self._is_away = False
         self._left_out = 0
         self._refused: set[str] = set()
-        self.ended = threading.Event()
 
-    def run(self) -> None:
-        """Tell until it has ended, and once more."""
+    def run(self, ended: threading.Event) -> None:
         with connect(self._settings.redis_url, socket_timeout=3) as client:
             while True:
                 # Read before: what was noted before the end is told.
-                is_over = self.ended.is_set()
+                is_over = ended.is_set()
                 status = self._news.wait(0 if is_over else LOOK_S)
                 if status is None:
                     if is_over:
@@ -67,7 +62,7 @@ class _StatusTeller(Teller):
                     self._say_away(error)
                     if is_over:
                         return
-                    self.ended.wait(AGAIN_S)
+                    ended.wait(AGAIN_S)
                     continue
                 self._say_back()
                 self._news.told(status)

@@ -1,7 +1,4 @@
-"""Has the instrument table know what a feed says of its instruments.
-
-Trades come first: a feed goes on without the table, and says so.
-"""
+"""Tells the instrument table what a feed says; the feed goes on without it."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +7,7 @@ from contextlib import closing, contextmanager
 import structlog
 from redis import RedisError
 
-from ingest.feed.telling import Teller, telling
+from ingest.feed.telling import telling
 from ingest.instrument_table.day_facts import DayFacts, DayNews
 from ingest.instrument_table.instrument_entry import BadInstruments, InstrumentEntry
 from ingest.instrument_table.instrument_store import (
@@ -58,21 +55,19 @@ def telling_days(settings: IngestSettings, news: DayNews) -> Iterator[None]:
     if not settings.list_instruments:
         yield
         return
-    with telling(_DayTeller(settings, news), "instrument days"):
+    with telling(_DayTeller(settings, news).run, "instrument days"):
         yield
 
 
-class _DayTeller(Teller):
+class _DayTeller:
     def __init__(self, settings: IngestSettings, news: DayNews) -> None:
         self._settings = settings
         self._news = news
         self._untold: dict[str, DayFacts] = {}
         self._is_away = False
-        self.ended = threading.Event()
 
-    def run(self) -> None:
-        """Tell until it has ended, and once more."""
-        while not self.ended.wait(TELL_EVERY_S):
+    def run(self, ended: threading.Event) -> None:
+        while not ended.wait(TELL_EVERY_S):
             self._tell()
         self._tell()
 

@@ -1,26 +1,18 @@
 """A thread beside a feed that passes on what the feed has heard; trades never wait."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
-
-
-class Teller(Protocol):
-    """``run`` tells until ``ended`` is set, and then once more."""
-
-    ended: threading.Event
-
-    def run(self) -> None: ...
 
 
 @contextmanager
-def telling(teller: Teller, name: str) -> Iterator[None]:
-    """Run a teller in a thread of this name for as long as the block lasts."""
-    thread = threading.Thread(target=teller.run, name=name, daemon=True)
+def telling(run: Callable[[threading.Event], None], name: str) -> Iterator[None]:
+    """Run ``run`` in a thread: it tells until the event is set, and then once more."""
+    ended = threading.Event()
+    thread = threading.Thread(target=run, args=(ended,), name=name, daemon=True)
     thread.start()
     try:
         yield
     finally:
-        teller.ended.set()
+        ended.set()
         thread.join()

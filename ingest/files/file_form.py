@@ -1,8 +1,4 @@
-"""How a file is written: what its options say of delimiters, names and numbers. Pure.
-
-The same options are those of trades (``ingest``, ``replay``, ``run --tape``) and of
-instrument lists (``instruments load``).
-"""
+"""How a file of trades or instruments is written, as its options say. Pure."""
 
 import codecs
 import re

@@ -1,7 +1,4 @@
-"""Pieces of a stream, cut into records: lines, and values of CSV over several lines.
-
-Pure. A record that cannot be one is an ``InvalidTrade`` in its place.
-"""
+"""Pieces of a stream, cut into records, or an ``InvalidTrade`` for one. Pure."""
 
 import csv
 import re

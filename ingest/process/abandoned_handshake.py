@@ -1,8 +1,4 @@
-"""A TLS connection that is given up while it is being made is no error.
-
-uvloop answers what the server still sends on it with "Fatal error on SSL protocol" and
-a stack trace, although whoever gave it up has said so already.
-"""
+"""A TLS connection given up while it is made is no error, whatever uvloop says."""
 
 import asyncio
 from collections.abc import Mapping

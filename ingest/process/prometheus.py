@@ -7,9 +7,10 @@ of all processes.
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 from prometheus_client import (
@@ -44,6 +45,22 @@ class Total:
         if total > self._known:
             self._counter.inc(total - self._known)
             self._known = total
+
+
+class LabelledTotals:
+    """Totals of a counter by its labels; ``known`` ones are there from the start."""
+
+    def __init__(self, counter: Counter, known: Iterable[str] = ()) -> None:
+        self._counter = counter
+        self._totals = {label: Total(counter.labels(label)) for label in known}
+
+    def reach(self, counts: Mapping[Any, int]) -> None:
+        """Raise each to its count; several labels of one count are a tuple."""
+        for name, count in counts.items():
+            if name not in self._totals:
+                labels = name if isinstance(name, tuple) else (name,)
+                self._totals[name] = Total(self._counter.labels(*labels))
+            self._totals[name].reach(count)
 
 
 class ProcessMetrics:

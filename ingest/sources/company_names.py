@@ -1,8 +1,4 @@
-"""Made-up company names in Hangul, and the sectors they speak of. Pure.
-
-Nobody is meant: a name is three syllables drawn from lists, and perhaps a word of
-its sector.
-"""
+"""Made-up company names in Hangul, and the sectors they speak of. Pure."""
 
 from random import Random
 

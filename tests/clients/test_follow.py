@@ -6,10 +6,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-import redis
 
+from tests.clients.board import Board, address
 from tests.clients.patience import soon
-from tests.clients.test_tick_client import address, gateway_on
 from tests.conftest import eventually
 from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.publisher import Publisher
@@ -29,18 +28,11 @@ from tickthrottle_client import (
 pytestmark = pytest.mark.redis
 
 
-@pytest.fixture
-def port() -> int:
-    return free_port()
-
-
-async def test_items_come_as_they_change(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_items_come_as_they_change(board: Board) -> None:
     """First what is known; an item says the window that it came in."""
-    publisher.publish(make_row(SAMSUNG, "1"))
+    board.publish(make_row(SAMSUNG, "1"))
     prices: list[Decimal] = []
-    async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
+    async with board.gateway(), TickClient(board.url) as ticks:
         async with aclosing(ticks.follow(SAMSUNG, HYNIX)) as items:
             async for item in items:
                 prices.append(item["price"])
@@ -48,49 +40,42 @@ async def test_items_come_as_they_change(
                 if len(prices) == 3:
                     assert item["window"] == ticks.last_window
                     break
-                publisher.publish(
-                    make_row(HYNIX, str(len(prices) + 1), seq=len(prices))
-                )
+                board.publish(make_row(HYNIX, str(len(prices) + 1), seq=len(prices)))
         # Who breaks off follows no more.
         await soon(lambda: not ticks.items)
     assert prices == [1, 2, 3]
 
 
 async def test_a_price_that_was_taken_back_comes_with_its_revision(
-    publisher: Publisher, redis_url: str, port: int
+    board: Board,
 ) -> None:
     """To a loop and to a callback: the trade that stands, although it is older."""
     gone, stands = make_row(SAMSUNG, "9", seq=2), make_row(SAMSUNG, "1", trades=0)
     taken_back = {gone.version[REVISION_CHARS:]}
     version = as_shown(stands.version, gone.version, taken_back)
-    publisher.publish(gone)
+    board.publish(gone)
     called: list[Item] = []
-    async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
+    async with board.gateway(), TickClient(board.url) as ticks:
         ticks.subscribe(SAMSUNG, called.append)
         async with aclosing(ticks.follow(SAMSUNG, timeout_s=20)) as items:
             assert (await anext(items))["price"] == 9
-            publisher.publish(stands.revised(version))
+            board.publish(stands.revised(version))
             item = await anext(items)
-        assert item["window"] == publisher.window
+        assert item["window"] == board.window
         assert (item["price"], item["seq"], item["revision"]) == (1, 1, 1)
     assert [one["price"] for one in called] == [9, 1]
     assert called[1] == item
 
 
-async def test_a_loop_ends_after_a_silence_if_it_is_told_to(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
-    """And follows no more."""
-    publisher.publish(make_row(SAMSUNG, "1"))
-    async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
+async def test_a_loop_ends_after_a_silence_if_it_is_told_to(board: Board) -> None:
+    board.publish(make_row(SAMSUNG, "1"))
+    async with board.gateway(), TickClient(board.url) as ticks:
         items = [item async for item in ticks.follow(SAMSUNG, timeout_s=0.5)]
         assert not ticks.items
     assert [item["price"] for item in items] == [1]
 
 
-async def test_a_silence_is_one_whatever_ends_beside_it(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_a_silence_is_one_whatever_ends_beside_it(board: Board) -> None:
     """Such as somebody else's callback, again and again."""
 
     async def wait(_: Item) -> None:
@@ -102,23 +87,21 @@ async def test_a_silence_is_one_whatever_ends_beside_it(
             await asyncio.sleep(0.1)
             end()
 
-    async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
+    async with board.gateway(), TickClient(board.url) as ticks:
         stirring = asyncio.create_task(stir())
         async with asyncio.timeout(30):
             assert [item async for item in ticks.follow(SAMSUNG, timeout_s=1)] == []
         stirring.cancel()
 
 
-async def test_what_a_callback_raises_ends_every_loop(
-    client: redis.Redis, redis_url: str, port: int
-) -> None:
+async def test_what_a_callback_raises_ends_every_loop(board: Board) -> None:
     """Also one in another task, and whatever called it."""
-    client.hset("tt:meta", "window_ms", 100)
+    board._client.hset("tt:meta", "window_ms", 100)
 
     def refuse(keys: list[str]) -> None:
         raise ZeroDivisionError(*keys)
 
-    ticks = TickClient(address(port), on_nothing=refuse)
+    ticks = TickClient(board.url, on_nothing=refuse)
 
     async def follow() -> None:
         async for _ in ticks.follow(HYNIX):
@@ -131,26 +114,24 @@ async def test_what_a_callback_raises_ends_every_loop(
             following.append(asyncio.create_task(follow()))
             await asyncio.sleep(60)
 
-    async with gateway_on(redis_url, port):
+    async with board.gateway():
         with pytest.raises(ZeroDivisionError):
             await wait()
         with pytest.raises(ZeroDivisionError):
             await following[0]
 
 
-async def test_who_is_slow_gets_the_newest_for_all_trades(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_who_is_slow_gets_the_newest_for_all_trades(board: Board) -> None:
     """What came meanwhile is one item, and no trade is missing."""
-    publisher.publish(make_row(SAMSUNG, "1"))
+    board.publish(make_row(SAMSUNG, "1"))
     found: list[Item] = []
-    async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
+    async with board.gateway(), TickClient(board.url) as ticks:
         async for item in ticks.follow(SAMSUNG):
             found.append(item)
             if len(found) == 2:
                 break
             for seq in range(2, 7):
-                publisher.publish(make_row(SAMSUNG, str(seq), seq=seq))
+                board.publish(make_row(SAMSUNG, str(seq), seq=seq))
             await soon(lambda: ticks.items[SAMSUNG]["price"] == 6)
     newest = found[1]
     sums = traded(newest)
@@ -158,11 +139,9 @@ async def test_who_is_slow_gets_the_newest_for_all_trades(
     assert (newest["price"], sums.trades, sums.high, sums.low) == (6, 5, 6, 2)
 
 
-async def test_an_async_callback_is_awaited_item_by_item(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_an_async_callback_is_awaited_item_by_item(board: Board) -> None:
     """The next one comes when it has returned; what ends it ends it."""
-    publisher.publish(make_row(SAMSUNG, "1"))
+    board.publish(make_row(SAMSUNG, "1"))
     prices: list[Decimal] = []
     at_work = 0
 
@@ -174,20 +153,18 @@ async def test_an_async_callback_is_awaited_item_by_item(
         prices.append(item["price"])
         at_work -= 1
 
-    async with gateway_on(redis_url, port), TickClient(address(port)) as ticks:
+    async with board.gateway(), TickClient(board.url) as ticks:
         end = ticks.subscribe(SAMSUNG, put)
         await soon(lambda: prices == [1])
-        publisher.publish(make_row(SAMSUNG, "2", seq=2))
+        board.publish(make_row(SAMSUNG, "2", seq=2))
         await soon(lambda: prices == [1, 2])
         end()
         await soon(lambda: not ticks.items)
 
 
-async def test_a_fault_of_an_async_callback_ends_the_block(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_a_fault_of_an_async_callback_ends_the_block(board: Board) -> None:
     """As that of any other one, and others are ended with it."""
-    publisher.publish(make_row(SAMSUNG, "1"))
+    board.publish(make_row(SAMSUNG, "1"))
 
     async def fail(_: Item) -> None:
         await asyncio.sleep(0)
@@ -197,21 +174,20 @@ async def test_a_fault_of_an_async_callback_ends_the_block(
         await asyncio.sleep(60)
 
     async def follow() -> None:
-        async with TickClient(address(port)) as ticks:
+        async with TickClient(board.url) as ticks:
             ticks.subscribe(SAMSUNG, wait)
             ticks.subscribe(SAMSUNG, fail)
             await asyncio.sleep(60)
 
-    async with gateway_on(redis_url, port):
+    async with board.gateway():
         with pytest.raises(ZeroDivisionError):
             await follow()
 
 
 async def test_what_ends_the_stream_is_raised_wherever_it_is_followed(
-    redis_url: str, port: int
+    board: Board,
 ) -> None:
-    """In the block, and in a task beside it."""
-    async with gateway_on(redis_url, port):
+    async with board.gateway():
         beside: list[BaseException] = []
 
         async def follow(ticks: TickClient) -> None:
@@ -222,7 +198,7 @@ async def test_what_ends_the_stream_is_raised_wherever_it_is_followed(
                 beside.append(error)
 
         async def wait() -> None:
-            async with TickClient(address(port)) as ticks:
+            async with TickClient(board.url) as ticks:
                 tasks.append(asyncio.create_task(follow(ticks)))
                 await asyncio.sleep(60)
 

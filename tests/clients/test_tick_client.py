@@ -4,18 +4,18 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.typing import Subprotocol
 
 from gateway.admission.tokens import CLOCK_SKEW_S
+from tests.clients.board import Board, address
 from tests.clients.patience import soon
 from tests.dead_proxy import DEAD_PROXY
 from tests.e2e.proxy import Proxy, take_all
@@ -32,7 +32,6 @@ from tests.gateway.samples import (
     make_isins,
     make_row,
 )
-from tests.gateway.servers import running_gateway
 from tests.ports import free_port
 from tickthrottle_client import Bar, Item, TickClient, TickError, tick_client
 from tickthrottle_client.item_sums import SUMS
@@ -92,26 +91,10 @@ def port() -> int:
 
 
 @pytest.fixture
-def proxy(port: int) -> Iterator[Proxy]:
-    """A line to the gateway that can be cut."""
-    proxy = Proxy(port, take_all)
+def proxy(board: Board) -> Iterator[Proxy]:
+    proxy = Proxy(board.port, take_all)
     yield proxy
     proxy.close()
-
-
-@asynccontextmanager
-async def gateway_on(url: str, port: int, **settings: Any) -> AsyncIterator[Any]:
-    """Run a gateway without holding up the client's loop."""
-    context = running_gateway(url, port=port, **{"heartbeat_ms": 200, **settings})
-    running = await asyncio.to_thread(context.__enter__)
-    try:
-        yield running
-    finally:
-        await asyncio.to_thread(context.__exit__, None, None, None)
-
-
-def address(port: int) -> str:
-    return f"ws://127.0.0.1:{port}/v1/stream"
 
 
 def keys_held(seen: "Seen") -> int | None:
@@ -130,26 +113,26 @@ async def follow(
 
 
 async def test_callbacks_get_what_is_known_then_changes(
-    publisher: Publisher, redis_url: str, port: int, monkeypatch: pytest.MonkeyPatch
+    board: Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each its own instruments; an end is an end; no proxy is asked for this host."""
     for name, value in DEAD_PROXY.items():
         monkeypatch.setenv(name, value)
-    publisher.publish(make_row(SAMSUNG, "0.30"), make_row(HYNIX, "5"))
+    board.publish(make_row(SAMSUNG, "0.30"), make_row(HYNIX, "5"))
     seen, own = Seen(), Seen()
-    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+    async with board.gateway(), seen.client(board.url) as ticks:
         stop = ticks.subscribe(["*"], seen.put)
         await soon(lambda: seen.prices() == {SAMSUNG: "0.30", HYNIX: "5"})
         end = ticks.subscribe(SAMSUNG, own.put)
         assert own.prices() == {SAMSUNG: "0.30"}
-        publisher.publish(make_row(SAMSUNG, "0.40", seq=2), make_row(NAVER, "1", seq=2))
+        board.publish(make_row(SAMSUNG, "0.40", seq=2), make_row(NAVER, "1", seq=2))
         await soon(lambda: own.prices() == {SAMSUNG: "0.40"})
         assert seen.prices() == {SAMSUNG: "0.40", HYNIX: "5", NAVER: "1"}
         stop()
         assert ticks.items.keys() == {SAMSUNG}
         end()
         assert ticks.items == {}
-        publisher.publish(make_row(SAMSUNG, "0.50", seq=3))
+        board.publish(make_row(SAMSUNG, "0.50", seq=3))
         await soon(lambda: seen.messages[-1]["type"] == "heartbeat")
         assert own.prices() == {SAMSUNG: "0.40"}
     # On a busy machine windows may stay out for long enough to be called stale.
@@ -171,66 +154,60 @@ async def test_a_proxy_that_cannot_be_used_is_told_without_its_password(
     assert "secret" not in str(failed.value)
 
 
-async def test_it_comes_back_and_resumes(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_it_comes_back_and_resumes(board: Board) -> None:
     """Resumable: after a restart of the gateway only what changed is sent."""
-    publisher.publish(make_row(SAMSUNG, "1"), make_row(HYNIX, "1"))
+    board.publish(make_row(SAMSUNG, "1"), make_row(HYNIX, "1"))
     seen = Seen()
-    async with seen.client(address(port)) as ticks:
+    async with seen.client(board.url) as ticks:
         ticks.subscribe(["*"], seen.put)
-        async with gateway_on(redis_url, port):
+        async with board.gateway():
             await soon(lambda: seen.prices() == {SAMSUNG: "1", HYNIX: "1"})
             await soon(lambda: ticks.position is not None)
         await soon(lambda: seen.states[-1:] == ["offline"])
-        publisher.publish(make_row(SAMSUNG, "2", seq=2))
+        board.publish(make_row(SAMSUNG, "2", seq=2))
         calls = len(seen.calls)
-        async with gateway_on(redis_url, port):
+        async with board.gateway():
             await soon(lambda: seen.prices() == {SAMSUNG: "2", HYNIX: "1"})
     assert seen.calls[calls:] == [SAMSUNG]
     assert seen.resets == 0
 
 
-async def test_another_epoch_voids_what_was_known(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_another_epoch_voids_what_was_known(board: Board) -> None:
     """Never backwards: an older price of a new numbering is no step back."""
-    publisher.publish(make_row(SAMSUNG, "9", seq=9), make_row(HYNIX, "9", seq=9))
+    board.publish(make_row(SAMSUNG, "9", seq=9), make_row(HYNIX, "9", seq=9))
     seen = Seen()
-    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+    async with board.gateway(), seen.client(board.url) as ticks:
         ticks.subscribe(["*"], seen.put)
         await soon(lambda: len(seen.items) == 2)
-        publisher._client.flushall()
-        Publisher(publisher._client, epoch="z").publish(make_row(SAMSUNG, "1"))
+        board._client.flushall()
+        Publisher(board._client, epoch="z").publish(make_row(SAMSUNG, "1"))
         await soon(lambda: seen.prices() == {SAMSUNG: "1"})
     assert seen.resets == 1
 
 
-async def test_a_dead_line_is_noticed(
-    publisher: Publisher, redis_url: str, port: int, proxy: Proxy
-) -> None:
+async def test_a_dead_line_is_noticed(board: Board, proxy: Proxy) -> None:
     """Never lost: silence is enough, no word of its end is needed."""
-    publisher.publish(make_row(SAMSUNG, "1"))
+    board.publish(make_row(SAMSUNG, "1"))
     seen = Seen()
-    async with gateway_on(redis_url, port), seen.client(address(proxy.port)) as ticks:
+    async with board.gateway(), seen.client(address(proxy.port)) as ticks:
         ticks.subscribe([SAMSUNG], seen.put)
         await soon(lambda: seen.prices() == {SAMSUNG: "1"})
         proxy.pause()
         await soon(lambda: seen.states[-1:] == ["offline"])
-        publisher.publish(make_row(SAMSUNG, "2", seq=2))
+        board.publish(make_row(SAMSUNG, "2", seq=2))
         proxy.resume()
         await soon(lambda: seen.prices() == {SAMSUNG: "2"})
 
 
 async def test_silence_is_told_before_the_line_is_given_up(
-    client: redis.Redis, redis_url: str, port: int, proxy: Proxy
+    board: Board, proxy: Proxy
 ) -> None:
     """Three windows without a word; what comes then is live again."""
-    publisher = Publisher(client, window_ms=500)
+    publisher = Publisher(board._client, window_ms=500)
     publisher.publish(make_row(SAMSUNG, "1"))
     seen = Seen()
     async with (
-        gateway_on(redis_url, port, heartbeat_ms=2_000),
+        board.gateway(heartbeat_ms=2_000),
         seen.client(address(proxy.port)) as ticks,
     ):
         ticks.subscribe([SAMSUNG], seen.put)
@@ -249,13 +226,10 @@ async def test_silence_is_told_before_the_line_is_given_up(
         await soon(lambda: state() == "live")
 
 
-async def test_keys_that_are_refused_are_told(redis_url: str, port: int) -> None:
+async def test_keys_that_are_refused_are_told(board: Board) -> None:
     """Accounted: one by one, and all of them if they are too many."""
     seen = Seen()
-    async with (
-        gateway_on(redis_url, port, max_keys=2),
-        seen.client(address(port)) as ticks,
-    ):
+    async with board.gateway(max_keys=2), seen.client(board.url) as ticks:
         ticks.subscribe([SAMSUNG, "KR1"], seen.put)
         await soon(lambda: [r["key"] for r in seen.rejected] == ["KR1"])
         ticks.bars("2m", [SAMSUNG], print)
@@ -274,14 +248,14 @@ async def test_keys_that_are_refused_are_told(redis_url: str, port: int) -> None
 
 
 async def test_keys_of_which_nothing_comes_are_told(
-    client: redis.Redis, redis_url: str, port: int, caplog: pytest.LogCaptureFixture
+    board: Board, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each once, a window after its snapshot; an item that comes later comes."""
-    publisher, seen = Publisher(client, window_ms=100), Seen()
+    publisher, seen = Publisher(board._client, window_ms=100), Seen()
     publisher.list_instruments()
     publisher.publish(make_row(SAMSUNG, "1"))
     keys = [SAMSUNG, "000660", "market:KOSDAQ", "market:KOSPI", "group:market:KOSDAQ"]
-    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+    async with board.gateway(), seen.client(board.url) as ticks:
         ticks.subscribe([*keys, "KR1"], seen.put)
         await soon(lambda: caplog.messages)
         ticks.subscribe(["000660", NAVER], seen.put)
@@ -296,18 +270,13 @@ async def test_keys_of_which_nothing_comes_are_told(
     assert {record.levelname for record in caplog.records} == {"WARNING"}
 
 
-async def test_a_key_is_silent_whatever_becomes_of_another_one(
-    client: redis.Redis, redis_url: str, port: int
-) -> None:
+async def test_a_key_is_silent_whatever_becomes_of_another_one(board: Board) -> None:
     """The answer that comes last is a refusal, with no snapshot behind it."""
-    client.hset("tt:meta", "window_ms", 100)
+    board._client.hset("tt:meta", "window_ms", 100)
     silent: list[str] = []
     rejected: list[dict[str, str]] = []
     options = {"on_nothing": silent.extend, "on_rejected": rejected.extend}
-    async with (
-        gateway_on(redis_url, port),
-        TickClient(address(port), **options) as ticks,
-    ):
+    async with board.gateway(), TickClient(board.url, **options) as ticks:
         ticks.subscribe(NAVER, print)
         ticks.subscribe("KR1", print)
         await soon(lambda: silent)
@@ -316,60 +285,56 @@ async def test_a_key_is_silent_whatever_becomes_of_another_one(
 
 
 async def test_who_wants_to_hear_of_silent_keys_has_a_callback(
-    client: redis.Redis, redis_url: str, port: int, caplog: pytest.LogCaptureFixture
+    board: Board, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It takes the place of the line; before the first window all keys are silent."""
-    client.hset("tt:meta", "window_ms", 100)
+    board._client.hset("tt:meta", "window_ms", 100)
 
     def refuse(keys: list[str]) -> None:
         raise ZeroDivisionError(*keys)
 
     async def wait() -> None:
-        async with TickClient(address(port), on_nothing=refuse) as ticks:
+        async with TickClient(board.url, on_nothing=refuse) as ticks:
             ticks.subscribe("*", print)
             await asyncio.sleep(60)
 
-    async with gateway_on(redis_url, port):
+    async with board.gateway():
         with pytest.raises(ZeroDivisionError, match=r"^\*$"):
             await wait()
     assert not caplog.messages
 
 
-async def test_a_client_that_is_back_holds_every_key_that_it_may(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_a_client_that_is_back_holds_every_key_that_it_may(board: Board) -> None:
     """Never lost: a list that is refused for some of its keys is asked for in parts."""
     isins = make_isins(30)
-    publisher.publish(*(make_row(isin) for isin in isins))
+    board.publish(*(make_row(isin) for isin in isins))
     seen, held = Seen(), Seen()
-    async with seen.client(address(port)) as ticks:
+    async with seen.client(board.url) as ticks:
         ticks.subscribe(isins, held.put)
         ticks.bars("1m", ["*"], print, last=3)
         ticks.bars("1m", isins[:2], print, last=3)
-        async with gateway_on(redis_url, port):
+        async with board.gateway():
             await soon(lambda: keys_held(seen) == 32)
             await soon(lambda: ticks.position is not None)
             await soon(lambda: [r["key"] for r in seen.rejected] == ["bars:1m:*"])
         await soon(lambda: seen.states[-1:] == ["offline"])
         seen.rejected.clear()
-        async with gateway_on(redis_url, port, max_keys=11):
+        async with board.gateway(max_keys=11):
             await soon(lambda: len(seen.rejected) == 22)
             assert keys_held(seen) == 11
             await soon(lambda: seen.states[-1] == "live")
             held.items.clear()
-            publisher.publish(*(make_row(isin, "2", seq=2) for isin in isins))
+            board.publish(*(make_row(isin, "2", seq=2) for isin in isins))
             # Those of bars were asked for before the parts.
             await soon(lambda: len(held.items) == 9)
             refused = {one["key"] for one in seen.rejected}
             assert refused == {"bars:1m:*", *isins}.difference(held.items)
 
 
-async def test_what_all_of_a_list_is_refused_for_is_told_of_each(
-    redis_url: str, port: int
-) -> None:
+async def test_what_all_of_a_list_is_refused_for_is_told_of_each(board: Board) -> None:
     """And not asked until the gateway has enough of it."""
     seen, isins = Seen(), make_isins(100)
-    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+    async with board.gateway(), seen.client(board.url) as ticks:
         ticks.bars("1m", isins, print, last=301)
         await soon(lambda: len(seen.rejected) == 100)
         assert [r["key"] for r in seen.rejected] == [f"bars:1m:{i}" for i in isins]
@@ -378,17 +343,12 @@ async def test_what_all_of_a_list_is_refused_for_is_told_of_each(
     assert "offline" not in seen.states
 
 
-async def test_what_was_said_too_fast_is_said_again(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_what_was_said_too_fast_is_said_again(board: Board) -> None:
     """Accounted: more messages than allowed lose no key, and none is held for ever."""
     isins = make_isins(30)
-    publisher.publish(*(make_row(isin) for isin in isins))
+    board.publish(*(make_row(isin) for isin in isins))
     seen = Seen()
-    async with (
-        gateway_on(redis_url, port, messages_per_second=8),
-        seen.client(address(port)) as ticks,
-    ):
+    async with board.gateway(messages_per_second=8), seen.client(board.url) as ticks:
         await soon(lambda: seen.messages)
         ends = [ticks.subscribe([isin], seen.put) for isin in isins]
         await soon(lambda: seen.items.keys() == set(isins))
@@ -402,38 +362,36 @@ async def test_what_was_said_too_fast_is_said_again(
         assert keys_held(seen) == 1
 
 
-async def test_a_token_is_renewed_in_time(
-    publisher: Publisher, redis_url: str, port: int, tmp_path: Path
-) -> None:
+async def test_a_token_is_renewed_in_time(board: Board, tmp_path: Path) -> None:
     """Never lost: one connection outlives the token it began with."""
     path = tmp_path / "token.key"
     path.write_text(SECRET)
-    publisher.publish(make_row(SAMSUNG, "1"))
+    board.publish(make_row(SAMSUNG, "1"))
     seconds = [4 - CLOCK_SKEW_S, 600]
 
     async def fresh() -> str:
         return make_token(seconds.pop(0))
 
     seen = Seen()
-    client = seen.client(address(port), token=fresh)
-    async with gateway_on(redis_url, port, token_key_file=path), client as ticks:
+    client = seen.client(board.url, token=fresh)
+    async with board.gateway(token_key_file=path), client as ticks:
         ticks.subscribe([SAMSUNG], seen.put)
         await soon(lambda: seconds == [])
         await asyncio.sleep(4)
-        publisher.publish(make_row(SAMSUNG, "2", seq=2))
+        board.publish(make_row(SAMSUNG, "2", seq=2))
         await soon(lambda: seen.prices() == {SAMSUNG: "2"})
     assert seen.states.count("connecting") == 1
 
 
 async def test_a_newer_token_takes_keys_and_gives_others(
-    publisher: Publisher, redis_url: str, port: int, tmp_path: Path
+    board: Board, tmp_path: Path
 ) -> None:
     """Both are told, by the names that were asked for; a price that rests, too."""
     path = tmp_path / "token.key"
     path.write_text(SECRET)
-    publisher.list_instruments()
-    publisher.publish(make_row(SAMSUNG, "1"), make_row(HYNIX, "2"))
-    BarPublisher(publisher._client).publish(make_bar(HYNIX), make_bar())
+    board.list_instruments()
+    board.publish(make_row(SAMSUNG, "1"), make_row(HYNIX, "2"))
+    BarPublisher(board._client).publish(make_bar(HYNIX), make_bar())
     tokens = [(4 - CLOCK_SKEW_S, SAMSUNG), (600, HYNIX), (600, SAMSUNG)]
 
     async def newest() -> str:
@@ -442,9 +400,9 @@ async def test_a_newer_token_takes_keys_and_gives_others(
 
     seen, bars = Seen(), list[Bar]()
     lost = ["005930", "bars:1m:005930"]
-    client = seen.client(address(port), token=newest)
+    client = seen.client(board.url, token=newest)
     async with client as ticks:
-        async with gateway_on(redis_url, port, token_key_file=path):
+        async with board.gateway(token_key_file=path):
             ticks.subscribe(["005930", HYNIX], seen.put)
             ticks.bars("1m", ["005930", HYNIX], bars.append)
             await soon(lambda: seen.prices() == {SAMSUNG: "1", HYNIX: "2"})
@@ -456,20 +414,18 @@ async def test_a_newer_token_takes_keys_and_gives_others(
         seen.items.clear()
         bars.clear()
         # Allowed again by the token of another connection, which resumes.
-        async with gateway_on(redis_url, port, token_key_file=path):
+        async with board.gateway(token_key_file=path):
             await soon(lambda: seen.prices() == {SAMSUNG: "1"})
             await soon(lambda: {bar["isin"] for bar in bars} == {SAMSUNG})
 
 
-async def test_a_refused_token_ends_it(
-    redis_url: str, port: int, tmp_path: Path
-) -> None:
+async def test_a_refused_token_ends_it(board: Board, tmp_path: Path) -> None:
     """Accounted: the state says closed, and the block does not wait for prices."""
     path = tmp_path / "token.key"
     path.write_text(SECRET)
     seen = Seen()
-    client = seen.client(address(port), token="no token")
-    async with gateway_on(redis_url, port, token_key_file=path):
+    client = seen.client(board.url, token="no token")
+    async with board.gateway(token_key_file=path):
         with pytest.raises(
             TickError, match=r"^closed by ws://.*: the token.* \(4501\)$"
         ):
@@ -478,28 +434,28 @@ async def test_a_refused_token_ends_it(
 
 
 async def test_a_key_that_is_not_accepted_ends_it_unless_somebody_is_told(
-    redis_url: str, port: int
+    board: Board,
 ) -> None:
     """Silence would look like an instrument that does not trade."""
-    async with gateway_on(redis_url, port):
+    async with board.gateway():
         with pytest.raises(TickError, match=r"^key 'KR1' is not accepted: "):
-            await follow(TickClient(address(port)), "KR1", print)
+            await follow(TickClient(board.url), "KR1", print)
 
 
-async def test_without_a_gateway_it_ends_unless_it_waits(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_without_a_gateway_it_ends_unless_it_waits(board: Board) -> None:
     """A wrong address is told at once; a gateway that comes later is met if asked."""
-    with pytest.raises(TickError, match=f"^no gateway answers at ws://127.*{port}/"):
-        await follow(TickClient(address(port)), SAMSUNG, print)
+    with pytest.raises(
+        TickError, match=f"^no gateway answers at ws://127.*{board.port}/"
+    ):
+        await follow(TickClient(board.url), SAMSUNG, print)
     with pytest.raises(TickError, match="isn't a valid URI: scheme"):
         await follow(TickClient("127.0.0.1:8000"), SAMSUNG, print)
-    publisher.publish(make_row(SAMSUNG, "1"))
+    board.publish(make_row(SAMSUNG, "1"))
     seen = Seen()
-    async with seen.client(address(port), waits=True) as ticks:
+    async with seen.client(board.url, waits=True) as ticks:
         ticks.subscribe([SAMSUNG], seen.put)
         await soon(lambda: "offline" in seen.states)
-        async with gateway_on(redis_url, port):
+        async with board.gateway():
             await soon(lambda: seen.prices() == {SAMSUNG: "1"})
 
 
@@ -517,14 +473,12 @@ async def test_who_cancels_the_block_wins(port: int) -> None:
         await asyncio.create_task(follow())
 
 
-async def test_updates_may_be_asked_for_less_often(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_updates_may_be_asked_for_less_often(board: Board) -> None:
     """The gateway grants whole windows; bars do not undo it."""
-    publisher.publish(make_row(SAMSUNG, "0.30"))
+    board.publish(make_row(SAMSUNG, "0.30"))
     seen = Seen()
-    client = seen.client(address(port), min_interval_ms=4_000)
-    async with gateway_on(redis_url, port), client as ticks:
+    client = seen.client(board.url, min_interval_ms=4_000)
+    async with board.gateway(), client as ticks:
         ticks.subscribe([SAMSUNG], seen.put)
         ticks.bars("1m", SAMSUNG, lambda _: None)
 
@@ -571,30 +525,28 @@ def test_an_async_callback_is_refused() -> None:
         client.bars("1m", [SAMSUNG], put)
 
 
-async def test_a_fault_of_a_callback_ends_the_block(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_a_fault_of_a_callback_ends_the_block(board: Board) -> None:
     """A script does not go on with prices it has not seen.
 
     Nor is a file that cannot be written taken for a lost connection.
     """
-    publisher.publish(make_row(SAMSUNG))
+    board.publish(make_row(SAMSUNG))
 
     def fail(item: Item) -> None:
         raise kind
 
-    async with gateway_on(redis_url, port):
+    async with board.gateway():
         for kind in (ZeroDivisionError, BrokenPipeError, TimeoutError):
             with pytest.raises(kind):
-                await follow(Seen().client(address(port)), SAMSUNG, fail)
+                await follow(Seen().client(board.url), SAMSUNG, fail)
 
 
 async def test_a_callback_that_fails_at_once_leaves_its_keys_to_others(
-    publisher: Publisher, redis_url: str, port: int
+    board: Board,
 ) -> None:
     """The block raises it when it ends, whoever has caught it before."""
-    publisher.publish(make_row(SAMSUNG, "1"), make_row(HYNIX, "2"))
-    BarPublisher(publisher._client).publish(make_bar(), make_bar(HYNIX))
+    board.publish(make_row(SAMSUNG, "1"), make_row(HYNIX, "2"))
+    BarPublisher(board._client).publish(make_bar(), make_bar(HYNIX))
     seen, bars, faults = Seen(), list[Bar](), [ZeroDivisionError()] * 2
 
     def fail(_: Item) -> None:
@@ -616,9 +568,9 @@ async def test_a_callback_that_fails_at_once_leaves_its_keys_to_others(
         await soon(lambda: {bar["isin"] for bar in bars} == {SAMSUNG, HYNIX})
         seen.calls.append("all")
 
-    async with gateway_on(redis_url, port):
+    async with board.gateway():
         with pytest.raises(ZeroDivisionError):
-            async with seen.client(address(port)) as ticks:
+            async with seen.client(board.url) as ticks:
                 await listen(ticks)
     assert seen.calls[-1] == "all"
 
@@ -671,13 +623,11 @@ async def test_words_of_a_gateway_cannot_act_on_a_terminal(port: int) -> None:
             assert r"\x1b[2J\u202eno" in str(failed.value)
 
 
-async def test_every_message_is_as_described(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_every_message_is_as_described(board: Board) -> None:
     """What the client says and hears is in the document."""
-    publisher.publish(make_row(SAMSUNG))
+    board.publish(make_row(SAMSUNG))
     seen = Seen()
-    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+    async with board.gateway(), seen.client(board.url) as ticks:
         ticks.subscribe([SAMSUNG], seen.put)
         await soon(lambda: len({message["type"] for message in seen.messages}) == 4)
     for message in seen.messages:
@@ -687,23 +637,22 @@ async def test_every_message_is_as_described(
         check_message(message)
 
 
-async def test_the_example_of_the_document_runs(
-    publisher: Publisher, redis_url: str, port: int, tmp_path: Path
-) -> None:
-    """What can be copied works."""
-    publisher.publish(make_row(SAMSUNG, "0.30"))
+async def test_the_example_of_the_document_runs(board: Board, tmp_path: Path) -> None:
+    board.publish(make_row(SAMSUNG, "0.30"))
     document = DOCUMENT_PATH.with_name("protocol.md").read_text("utf-8")
     of_scripts = document.partition("## A client for scripts")[2]
     [example] = re.findall(r"```python\n(.*?)```", of_scripts, re.DOTALL)
-    example = example.replace("127.0.0.1:8000", f"127.0.0.1:{port}")
+    example = example.replace("127.0.0.1:8000", f"127.0.0.1:{board.port}")
     assert "sleep(60)" in example
     script = tmp_path / "example.py"
     script.write_text(example.replace("sleep(60)", "sleep(2)"))
-    async with gateway_on(redis_url, port):
+    async with board.gateway():
         assert await run_script(script) == (0, "0.30\n", "")
     code, output, errors = await run_script(script)
     assert (code, output) == (1, "")
-    assert errors.startswith(f"no gateway answers at ws://127.0.0.1:{port}/v1/stream: ")
+    assert errors.startswith(
+        f"no gateway answers at ws://127.0.0.1:{board.port}/v1/stream: "
+    )
     assert len(errors.splitlines()) == 1
 
 
@@ -739,23 +688,18 @@ def test_it_comes_back_after_some_codes_and_not_after_others() -> None:
     assert not any(map(is_final, (1006, 1011, 1012, 1013, 4401, 4408, 4429)))
 
 
-async def test_an_instrument_may_be_asked_for_by_its_code(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_an_instrument_may_be_asked_for_by_its_code(board: Board) -> None:
     """By both names it is one instrument, held until neither is wanted any more."""
-    publisher.publish(make_row(price="1"))
-    publisher.list_instruments()
+    board.publish(make_row(price="1"))
+    board.list_instruments()
     by_code, by_isin = Seen(), Seen()
-    async with (
-        gateway_on(redis_url, port),
-        TickClient(address(port), waits=True) as ticks,
-    ):
+    async with board.gateway(), TickClient(board.url, waits=True) as ticks:
         end = ticks.subscribe(["005930"], by_code.put)
         await soon(lambda: by_code.prices() == {SAMSUNG: "1"})
         ticks.subscribe([SAMSUNG], by_isin.put)
         assert by_isin.prices() == {SAMSUNG: "1"}
         end()
-        publisher.publish(make_row(price="2", seq=2))
+        board.publish(make_row(price="2", seq=2))
         await soon(lambda: by_isin.prices() == {SAMSUNG: "2"})
         assert by_code.prices() == {SAMSUNG: "1"}
         again = Seen()
@@ -764,10 +708,10 @@ async def test_an_instrument_may_be_asked_for_by_its_code(
 
 
 async def test_what_is_subscribed_to_while_it_connects_is_asked_for_once(
-    publisher: Publisher, redis_url: str, port: int
+    board: Board,
 ) -> None:
     """So what is known comes once, whenever the connection stands."""
-    publisher.publish(make_row(price="1"))
+    board.publish(make_row(price="1"))
     connecting, asked = asyncio.Event(), asyncio.Event()
     kinds: list[str] = []
 
@@ -776,9 +720,9 @@ async def test_what_is_subscribed_to_while_it_connects_is_asked_for_once(
         await asked.wait()
         return "a token, which an open gateway does not look at"
 
-    async with gateway_on(redis_url, port):
+    async with board.gateway():
         client = TickClient(
-            address(port), token=token, on_message=lambda m: kinds.append(m["type"])
+            board.url, token=token, on_message=lambda m: kinds.append(m["type"])
         )
         async with client as ticks:
             await asyncio.wait_for(connecting.wait(), 10)
@@ -790,16 +734,13 @@ async def test_what_is_subscribed_to_while_it_connects_is_asked_for_once(
 
 
 async def test_a_market_stands_for_its_instruments_while_they_change(
-    publisher: Publisher, redis_url: str, port: int
+    board: Board,
 ) -> None:
     """Moves, a rename, and giving up by the name that was asked for."""
-    publisher.publish(make_row(SAMSUNG), make_row(HYNIX), make_row(NAVER))
-    publisher.list_instruments()
+    board.publish(make_row(SAMSUNG), make_row(HYNIX), make_row(NAVER))
+    board.list_instruments()
     chips, kosdaq = Seen(), Seen()
-    async with (
-        gateway_on(redis_url, port),
-        TickClient(address(port), waits=True) as ticks,
-    ):
+    async with board.gateway(), TickClient(board.url, waits=True) as ticks:
         end = ticks.subscribe(["sector:chips"], chips.put)
         ticks.subscribe(["market:KOSDAQ"], kosdaq.put)
         await soon(lambda: set(chips.items) == {SAMSUNG, HYNIX})
@@ -808,74 +749,62 @@ async def test_a_market_stands_for_its_instruments_while_they_change(
         late = Seen()
         ticks.subscribe(["sector:chips"], late.put)
         assert set(late.items) == {SAMSUNG, HYNIX}
-        publisher.list_instruments(
+        board.list_instruments(
             INSTRUMENT_LIST.replace("KOSPI,chips,0.30", "KOSDAQ,x,0.30")
         )
         await soon(lambda: set(kosdaq.items) == {NAVER, HYNIX})
         assert ticks.members["sector:chips"] == (SAMSUNG,)
-        publisher.list_instruments(
-            INSTRUMENT_LIST.replace(",chips,", ",semiconductors,")
-        )
+        board.list_instruments(INSTRUMENT_LIST.replace(",chips,", ",semiconductors,"))
         await soon(lambda: "sector:semiconductors" in ticks.members)
         assert "sector:chips" not in ticks.members
-        publisher.publish(*(make_row(i, "7", seq=2) for i in (SAMSUNG, HYNIX)))
+        board.publish(*(make_row(i, "7", seq=2) for i in (SAMSUNG, HYNIX)))
         await soon(lambda: chips.prices() == {SAMSUNG: "7", HYNIX: "7"})
         assert kosdaq.prices()[HYNIX] != "7"
         assert ticks.position is not None
         await soon(lambda: ticks.position and "instruments" in ticks.position)
         end()
         assert set(ticks.items) == {SAMSUNG, HYNIX, NAVER}
-        publisher.publish(make_row(SAMSUNG, "8", seq=3))
+        board.publish(make_row(SAMSUNG, "8", seq=3))
         await soon(lambda: late.prices()[SAMSUNG] == "8")
         assert chips.prices()[SAMSUNG] == "7"
 
 
-async def test_groups_are_keys_like_others(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_groups_are_keys_like_others(board: Board) -> None:
     """Figures with every digit, once per window, under a new name, too."""
     huge = make_group("sector:chips", 1, volume=12345678901234567890123)
-    publisher.list_instruments()
-    publisher.publish(make_row(), groups=[huge, make_group("market:KOSPI", 5)])
+    board.list_instruments()
+    board.publish(make_row(), groups=[huge, make_group("market:KOSPI", 5)])
     chips: list[Item] = []
     every: list[Item] = []
-    async with (
-        gateway_on(redis_url, port),
-        TickClient(address(port), waits=True) as ticks,
-    ):
+    async with board.gateway(), TickClient(board.url, waits=True) as ticks:
         ticks.subscribe(["group:sector:chips"], chips.append)
         await soon(lambda: len(chips) == 1)
         assert chips[0]["volume"] == Decimal("1234567890123456789012.3")
         assert (chips[0]["trades"], chips[0]["mean_change_pct"]) == (1, None)
         end = ticks.subscribe(["group:*"], every.append)
         await soon(lambda: {figures["trades"] for figures in every} == {1, 5})
-        publisher.publish(groups=[make_group("sector:chips", 2)])
+        board.publish(groups=[make_group("sector:chips", 2)])
         await soon(lambda: every[-1]["trades"] == chips[-1]["trades"] == 2)
         assert set(ticks.groups) == {"group:sector:chips", "group:market:KOSPI"}
         end()
         assert set(ticks.groups) == {"group:sector:chips"}
-        publisher.list_instruments(
-            INSTRUMENT_LIST.replace(",chips,", ",semiconductors,")
-        )
+        board.list_instruments(INSTRUMENT_LIST.replace(",chips,", ",semiconductors,"))
         await soon(lambda: not ticks.groups)
-        publisher.publish(groups=[make_group("sector:semiconductors", 3)])
+        board.publish(groups=[make_group("sector:semiconductors", 3)])
         await soon(lambda: chips[-1]["group"] == "group:sector:semiconductors")
     assert every[-1]["trades"] == 2
 
 
-async def test_groups_are_resumed_and_never_go_back(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
-    """Another epoch begins anew."""
-    publisher.publish(groups=[make_group("market:KOSPI", 1)])
+async def test_groups_are_resumed_and_never_go_back(board: Board) -> None:
+    board.publish(groups=[make_group("market:KOSPI", 1)])
     seen, figures = Seen(), list[Item]()
-    async with seen.client(address(port)) as ticks:
+    async with seen.client(board.url) as ticks:
         ticks.subscribe(["group:*"], figures.append)
-        async with gateway_on(redis_url, port):
+        async with board.gateway():
             await soon(lambda: len(figures) == 1 and ticks.position is not None)
         await soon(lambda: seen.states[-1] == "offline")
-        publisher.publish(groups=[make_group("market:KOSDAQ", 2)])
-        async with gateway_on(redis_url, port):
+        board.publish(groups=[make_group("market:KOSDAQ", 2)])
+        async with board.gateway():
             await soon(lambda: len(figures) == 2)
         old = {"epoch": "k3x9", "data": [], "groups": [{**figures[0], "window": 1}]}
         ticks._put(old)
@@ -884,37 +813,33 @@ async def test_groups_are_resumed_and_never_go_back(
     assert [f["trades"] for f in figures] == [1, 2]
 
 
-async def test_a_market_is_resumed_with_what_changed_meanwhile(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_a_market_is_resumed_with_what_changed_meanwhile(board: Board) -> None:
     """The table was another one when the client came back: it has all of now."""
-    publisher.publish(make_row(SAMSUNG), make_row(HYNIX), make_row(NAVER))
-    publisher.list_instruments()
+    board.publish(make_row(SAMSUNG), make_row(HYNIX), make_row(NAVER))
+    board.list_instruments()
     seen, states = Seen(), []
     async with TickClient(
-        address(port), waits=True, on_state=lambda state, _: states.append(state)
+        board.url, waits=True, on_state=lambda state, _: states.append(state)
     ) as ticks:
         ticks.subscribe(["market:KOSDAQ"], seen.put)
-        async with gateway_on(redis_url, port):
+        async with board.gateway():
             await soon(lambda: set(seen.items) == {NAVER})
             await soon(lambda: ticks.position is not None)
         await soon(lambda: states[-1] == "offline")
-        publisher.list_instruments(INSTRUMENT_LIST.replace("KOSPI", "KOSDAQ"))
-        async with gateway_on(redis_url, port):
+        board.list_instruments(INSTRUMENT_LIST.replace("KOSPI", "KOSDAQ"))
+        async with board.gateway():
             await soon(lambda: set(seen.items) == {NAVER, SAMSUNG, HYNIX})
 
 
-async def test_bars_are_followed_open_closed_and_amended(
-    publisher: Publisher, redis_url: str, port: int
-) -> None:
+async def test_bars_are_followed_open_closed_and_amended(board: Board) -> None:
     """By ISIN or code, beside quotes; exact; an end is an end."""
-    publisher.publish(make_row(SAMSUNG, "1"))
-    publisher.list_instruments()
-    bars = BarPublisher(publisher._client)
+    board.publish(make_row(SAMSUNG, "1"))
+    board.list_instruments()
+    bars = BarPublisher(board._client)
     bars.publish(make_bar(value="4200.5"))
     got: list[Bar] = []
     seen = Seen()
-    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+    async with board.gateway(), seen.client(board.url) as ticks:
         ticks.subscribe([SAMSUNG], seen.put)
         stop = ticks.bars("1m", ["005930"], got.append, last=2)
         await soon(lambda: len(got) == 1)
@@ -938,11 +863,9 @@ async def test_bars_are_followed_open_closed_and_amended(
     assert seen.rejected == []
 
 
-async def test_bars_resume_and_tell_what_is_missing(
-    publisher: Publisher, redis_url: str, port: int, proxy: Proxy
-) -> None:
+async def test_bars_resume_and_tell_what_is_missing(board: Board, proxy: Proxy) -> None:
     """After a cut line what changed comes; after a restart it is said to be missing."""
-    bars = BarPublisher(publisher._client)
+    bars = BarPublisher(board._client)
     bars.publish(make_bar(HYNIX), make_bar())
     got: list[Bar] = []
     missed: list[int] = []
@@ -952,7 +875,7 @@ async def test_bars_resume_and_tell_what_is_missing(
     )
     async with client as ticks:
         ticks.bars("5m", ["*"], got.append)
-        async with gateway_on(redis_url, port):
+        async with board.gateway():
             await soon(lambda: len(got) == 2)
             proxy.pause()
             await soon(lambda: seen.states[-1:] == ["offline"])
@@ -962,7 +885,7 @@ async def test_bars_resume_and_tell_what_is_missing(
             assert (len(got), missed) == (3, [])
         await soon(lambda: seen.states[-1:] == ["offline"])
         bars.publish(make_bar(trades=8))
-        async with gateway_on(redis_url, port):
+        async with board.gateway():
             await soon(lambda: bool(missed))
             assert {bar["trades"] for bar in got[-2:]} == {4, 8}
 

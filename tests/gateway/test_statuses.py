@@ -13,8 +13,8 @@ from ingest.redis_keys import StatusKeys
 from ingest.statuses.status_log import StatusLog
 from ingest.statuses.trading_status import TradingStatus
 from ingest.trade import Trade
+from tests.clients.board import address, gateway_on
 from tests.clients.patience import soon
-from tests.clients.test_tick_client import address, gateway_on
 from tests.conftest import eventually
 from tests.doc_pages import blocks
 from tests.gateway.issuer import SECRET, make_token

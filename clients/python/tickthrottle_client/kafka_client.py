@@ -1,8 +1,4 @@
-"""A topic of Kafka: how to reach it, which one it is, what its errors mean.
-
-Everything that talks to Kafka goes through this file, so that a wrong password or a
-broker that is away is the same clear sentence everywhere.
-"""
+"""A topic: how to reach it, which one it is, what its errors mean, for all."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -35,7 +35,12 @@ from tickthrottle_client.log_v1 import (
     LogInfo,
     LogUnusable,
 )
-from tickthrottle_client.receipt_v1 import UNSENT, AppendTally, ReceiptFile
+from tickthrottle_client.receipt_v1 import (
+    UNSENT,
+    AppendCounts,
+    AppendTally,
+    ReceiptFile,
+)
 from tickthrottle_client.trade_v1 import encode_trade
 
 BUFFER_BYTES = 8 * 2**20
@@ -75,14 +80,13 @@ class NotAppended(LogError):
         self.in_doubt = in_doubt
 
 
-class Appender(Protocol):
+class Appender(AppendCounts, Protocol):
     """What a producer needs of a log."""
 
     info: LogInfo
-    tallies: list[AppendTally]
     refused: Counter[str]
     """Entries that are not in the log, by reason."""
-    dropped_at_cap: int
+
     most_entries: int
     """Most entries of one append."""
 

@@ -56,8 +56,8 @@ class Receipt:
     """What became of all others, by partition; there is one at least."""
 
     def encode(self) -> bytes:
-        """Return the receipt as JSON, for people and programs."""
         # A Counter would be made anew from pairs, which is not what it takes.
+        """Return the receipt as JSON, for people and programs."""
         fields = {**asdict(self), "refused": dict(self.refused)}
         return json.dumps(fields, ensure_ascii=False, indent=2).encode() + b"\n"
 

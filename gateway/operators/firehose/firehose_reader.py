@@ -1,8 +1,4 @@
-"""The firehose: every trade as it comes, for those few who look at it.
-
-While nobody does, nothing is read. While somebody does, the log is looked at ten times
-a second, once for all viewers, and a look is bounded whatever the log brings.
-"""
+"""Every trade as it comes, read ten times a second while anybody looks at it."""
 
 import asyncio
 import time

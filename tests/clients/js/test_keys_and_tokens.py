@@ -12,9 +12,9 @@ import redis
 
 from gateway.admission.tokens import CLOCK_SKEW_S
 from gateway.app import STATIC
+from tests.clients.board import address, gateway_on
 from tests.clients.patience import soon
 from tests.clients.test_item_sums import node
-from tests.clients.test_tick_client import address, gateway_on
 from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher

@@ -15,8 +15,6 @@ from tests.gateway.servers import Gateway, running_gateway
 
 pytestmark = pytest.mark.redis
 
-FOUND = ("/v1/days", "/v1/movers", "/v1/bursts", "/v1/moves")
-
 
 def ask(gateway: Gateway, path: str) -> dict[str, Any]:
     """Return an answer that has to be a good one."""
@@ -58,28 +56,6 @@ def test_longer_bars_hold_their_parts(listed: Gateway) -> None:
     assert first["volume"] == 200
     (day,) = ask(listed, "/v1/bars/005930?interval=1d")["data"]
     assert (day["volume"], day["end"] - day["start"]) == (240, 86_400_000)
-
-
-def test_a_bad_parameter_is_named(listed: Gateway) -> None:
-    """With its rule, as everywhere."""
-    for query, rule in [
-        ("interval=2m", "interval: "),
-        ("limit=1001", "limit: "),
-        ("from=-1", "from: "),
-        ("to=999999999999999", "to: "),
-        ("intervall=5m", "is interval meant?"),
-    ]:
-        status, body = listed.get(f"/v1/bars/005930?{query}")
-        assert status == 400
-        assert rule in json.loads(body)["detail"]
-
-
-def test_what_has_not_changed_is_not_sent(listed: Gateway) -> None:
-    """Polling costs next to nothing."""
-    for path in ("/v1/bars/005930", *FOUND):
-        _, _, headers = listed.fetch(path)
-        status, body, _ = listed.fetch(path, If_None_Match=headers["etag"])
-        assert (status, body) == (304, b""), path
 
 
 def test_movers_bursts_and_moves_are_passed_on(listed: Gateway) -> None:

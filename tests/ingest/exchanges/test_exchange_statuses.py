@@ -178,8 +178,8 @@ def operation(
     late: str = "N",
     *more: str,
 ) -> str:
-    """Return a record of a market operation, as KIS documents it."""
     # 396300^N^(null)^^311^^^55^N^N stands in its documents, for an expected opening.
+    """Return a record of a market operation, as KIS documents it."""
     return "^".join((code, halted, reason, kind, "", "", "", "55", in_vi, late, *more))
 
 

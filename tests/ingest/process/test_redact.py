@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from ingest.process.redact import server_address, shown
+from ingest.process.redact import shown
 
 
 @pytest.mark.parametrize(
@@ -29,14 +29,3 @@ from ingest.process.redact import server_address, shown
 def test_a_setting_is_shown(name: str, value: object, expected: str) -> None:
     """What only its owner may know is not."""
     assert shown(name, value) == expected
-
-
-def test_an_address_is_shown_without_its_password() -> None:
-    """Nor are the options of its URL."""
-    assert server_address("rediss://:p%40ss@host:1/2?x=y") == "rediss://host:1/2"
-
-
-@pytest.mark.parametrize("url", ["redis://:pa#ss@h", "redis://:p?s@h", "redis://["])
-def test_an_address_that_cannot_be_told_apart_is_not_shown(url: str) -> None:
-    """Any of it may be the password."""
-    assert server_address(url) == "***"

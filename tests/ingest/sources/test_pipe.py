@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ingest.files.records import MAX_LINE_BYTES
 from ingest.sources.event import Refusals
 from ingest.sources.tape import PipeError, read_pipe
 from ingest.sources.trade_lines import LineOptions, LineReader
@@ -101,18 +100,6 @@ def test_a_followed_pipe_has_many_writers(fifo: Path, sources: list[Source]) -> 
         eventually(lambda number=number: len(source.trades) == number + 1)
 
     assert not source.is_over
-
-
-def test_a_bad_line_loses_nothing_else(tmp_path: Path) -> None:
-    long = b"x" * (2 * MAX_LINE_BYTES) + b"\n"
-    content = b"\xef\xbb\xbf" + HEADER + row(1) + b"nonsense\n\n" + long + row(2)
-
-    trades, refusals = read_file(tmp_path / "trades.csv", content)
-
-    assert trades == 2
-    assert refusals.counts == {"bad_field": 1, "too_large": 1}
-    assert refusals.examples[0].startswith("line 3: bad_field: trade")
-    assert refusals.examples[1].startswith("line 5: too_large")
 
 
 def test_nothing_at_all_is_no_fault(tmp_path: Path) -> None:

@@ -78,12 +78,6 @@ def test_json_lines_are_read_in_order(
     assert read(path, pack(as_json_lines(TRADES))) == (TRADES, Refusals())
 
 
-def test_columns_may_come_in_any_order(path: Path) -> None:
-    """The header says which column is which."""
-    columns = list(reversed(as_rows(TRADES)[0]))
-    assert as_rows(read(path, as_csv(TRADES, columns))[0]) == as_rows(TRADES)
-
-
 def test_tape_of_another_system_is_read(path: Path) -> None:
     """Byte order mark, CR LF, blank lines, quotes and a missing last newline pass."""
     content = (
@@ -219,28 +213,6 @@ def test_recorded_tape_is_read_whole() -> None:
     refusals = Refusals()
     isins = [trade.isin for trade in read_tape(path, refusals)]
     assert (len(isins), len(set(isins)), refusals.total) == (18_301, 770, 0)
-
-
-@pytest.mark.parametrize(
-    ("time", "time_us"),
-    [
-        ("2026-03-20T00:00:04Z", 1_773_964_804_000_000),
-        ("2026-03-20T09:00:04.123456+09:00", 1_773_964_804_123_456),
-        ("2026-03-20 00:00:04.1234569+00:00", 1_773_964_804_123_456),
-        ("20260320T000004Z", 1_773_964_804_000_000),
-        ("1773964804123456", 1_773_964_804_123_456),
-    ],
-)
-def test_a_time_may_be_as_in_iso_8601(path: Path, time: str, time_us: int) -> None:
-    """In every form of a tape; all other digits stay as they are."""
-    wanted = Trade("KR7005930003", time_us, 1, "0.10", "3", {"n": "1.50"})
-    row = f"KR7005930003,{time},1,0.10,3,1.50"
-    as_object = (
-        f'{{"isin":"KR7005930003","time" : "{time}","seq":1,"price":"0.10",'
-        '"size":"3","n":"1.50"}'
-    )
-    for tape in (f"isin,time,seq,price,size,n\n{row}\n", as_object):
-        assert read(path, tape.encode())[0] == [wanted]
 
 
 @pytest.mark.parametrize(

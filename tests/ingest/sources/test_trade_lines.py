@@ -222,18 +222,6 @@ def test_a_first_line_that_tells_no_format_is_refused(first: bytes, rule: str) -
         make_reader().begin(first)
 
 
-def test_a_map_names_columns_that_are_there() -> None:
-    with pytest.raises(BadHeader, match="no column 'px', which map names"):
-        make_reader(map="price=px").begin(b"isin,time,price,size")
-    [trade] = read(
-        b"sym;bol,ts,px,qty,cond",
-        b"KR7005930003,1773964804123456,1e1,2,@",
-        map="isin=sym;bol, time=ts, price=px, size=qty",
-    )
-    assert trade.price == "10"
-    assert dict(trade.extra) == {"cond": "@"}
-
-
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
