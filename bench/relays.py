@@ -85,14 +85,15 @@ def _wait(nodes: list[Node], offset: int) -> int:
     return behind
 
 
-def _publish(driver: ThrottleDriver, offset: int, rows: int) -> float:
-    """Publish the window with this offset; return when it was over."""
+def _publish(
+    driver: ThrottleDriver, offset: int, rows: int, over_s: dict[int, float]
+) -> None:
+    """Publish the window with this offset; note before when it was over."""
     at_ms = (offset - 1) * WINDOW_S * 1_000
     for isin in INSTRUMENTS[:rows]:
         driver.trade(isin, f"{offset}.5", at_ms=at_ms + 10)
-    over_s = time.time()
+    over_s[offset] = time.time()
     driver.turn_clock(at_ms + WINDOW_S * 1_000)
-    return over_s
 
 
 def _run(chosen: Any, driver: ThrottleDriver, nodes: list[Node]) -> None:
@@ -100,14 +101,12 @@ def _run(chosen: Any, driver: ThrottleDriver, nodes: list[Node]) -> None:
     over_s: dict[int, float] = {}
     for node in nodes:
         Thread(target=node.follow, args=(over_s,), daemon=True).start()
-    _publish(driver, 1, chosen.rows)
+    _publish(driver, 1, chosen.rows, {})
     _wait(nodes, 1)
     began_s, before_s = time.time(), {node: node.used_s() for node in nodes}
     for offset in range(2, windows + 1):
-        # Before it is over: a client may have it before this thread goes on.
-        over_s[offset] = began_s + (offset - 1) * WINDOW_S
-        time.sleep(max(0, over_s[offset] - time.time()))
-        over_s[offset] = _publish(driver, offset, chosen.rows)
+        time.sleep(max(0, began_s + (offset - 1) * WINDOW_S - time.time()))
+        _publish(driver, offset, chosen.rows, over_s)
         if chosen.kill_every and offset * WINDOW_S % chosen.kill_every < WINDOW_S:
             kills, victim = kills + 1, chance.choice(nodes)
             victim.used_before_s = victim.used_s()

@@ -21,7 +21,7 @@ from gateway.upstream.instrument_follower import InstrumentFollower
 from gateway.upstream.instrument_history import InstrumentHistory
 from gateway.upstream.redis_client import create_no_redis, create_redis
 from gateway.upstream.relay.kept_windows import KeptWindows
-from gateway.upstream.relay.relay_source import RecentWindows, RelaySource, Served
+from gateway.upstream.relay.relay_source import RecentWindows, RelaySource
 from gateway.upstream.status_follower import StatusFollower
 from gateway.upstream.stream_follower import StreamFollower
 from gateway.upstream.stream_source import RedisSource, StreamSource
@@ -63,11 +63,7 @@ class LiveStream:
             source: StreamSource = RedisSource(self.redis, self.keys, self.hub)
         else:
             self.redis = create_no_redis(settings.not_here)
-            served = Served(
-                lambda: self.hub.instruments,
-                *(self._relist, self.hub.status_desk, self.counters),
-            )
-            self.relay = source = RelaySource(settings, self.own_id, served)
+            self.relay = source = RelaySource(self.hub, self.own_id)
         self.feed = StreamFollower(source, self.board, self.hub, self.counters)
         self.feed.listeners.append(self.kept)
         self._instrument_store = open_instrument_store(settings)

@@ -68,8 +68,6 @@ class RelayEndpoint:
             status, code = 401, "not_allowed"
             if isinstance(error, Problem):
                 status, code = error.status, error.code
-            else:
-                hub.counters.clients_token_refused += 1
             await problem(status, code, str(error))(scope, receive, send)
             return
         await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
@@ -199,6 +197,9 @@ class _Line:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(BEAT_S):
                         await self._news.wait()
+            if reading.result():
+                refused = {"code": CloseCode.POLICY, "reason": "is no question"}
+                await send({"type": "websocket.close", **refused})
         except TimeoutError:
             self._of.hub.counters.clients_slow_closed += 1
             self._stream.transport.abort()
@@ -206,16 +207,18 @@ class _Line:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def _read(self, receive: Receive) -> None:
+    async def _read(self, receive: Receive) -> bool:
+        """Take questions in until the other goes; or say that it asks for too much."""
         while (message := await receive())["type"] != "websocket.disconnect":
             try:
                 question = orjson.loads(message.get("text") or b"")
             except ValueError:
-                return
+                return True
             if len(self._questions) >= MOST_QUESTIONS or not _is_question(question):
-                return
+                return True
             self._questions.append(question)
             self._news.set()
+        return False
 
     async def _tell_due(self, send: Send) -> None:
         of, hub, say = self._of, self._of.hub, self._sayer(send)

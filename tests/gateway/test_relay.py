@@ -3,12 +3,15 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
 
 from tests.clients.patience import soon
 from tests.conftest import eventually
@@ -193,6 +196,34 @@ def test_a_circle_of_relays_is_refused() -> None:
         eventually(lambda: "upstream_down" in codes(circle[2]))
         eventually(lambda: all(map(codes, circle)))
         assert all(g.get("/health/live")[0] == 200 for g in circle)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "hello",
+        '{"ask":"state"}',
+        '{"ask":"windows","id":1,"first":0,"last":1}',
+        '{"ask":"windows","id":1,"first":1,"last":17}',
+        '{"ask":"bars","id":1,"first":1,"last":1}',
+    ],
+)
+def test_what_is_no_question_ends_the_line(gateway: Gateway, said: str) -> None:
+    """With a code and a reason; the gateway goes on."""
+    url = f"ws://127.0.0.1:{gateway.port}/v1/relay"
+    with connect(url, subprotocols=[Subprotocol("relay.v1")]) as line:
+        line.send(said)
+        with suppress(ConnectionClosed):
+            while True:
+                line.recv(timeout=10)
+        assert line.protocol.close_code == 1008
+
+
+def test_who_speaks_another_protocol_is_refused(gateway: Gateway) -> None:
+    """The answer names the one that is spoken."""
+    with pytest.raises(InvalidStatus) as refused:
+        connect(f"ws://127.0.0.1:{gateway.port}/v1/relay").close()
+    assert b"relay.v1" in refused.value.response.body
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,10 +10,8 @@ import orjson
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
 
-from gateway.settings import GatewaySettings
 from gateway.stream.board import Position
-from gateway.stream.counters import Counters
-from gateway.stream.statuses.status_delivery import StatusDesk
+from gateway.stream.hub import Hub
 from gateway.upstream.decode import StoredState, decode_update
 from gateway.upstream.relay import relay_frames
 from gateway.upstream.relay.relay_frames import (
@@ -27,13 +23,12 @@ from gateway.upstream.relay.relay_frames import (
     Head,
 )
 from gateway.upstream.stream_source import POLL_S
-from ingest.instrument_table.known_instruments import Instruments
 from ingest.statuses.status_entry import StatusEntry
 from throttle.contract.snapshot import WindowSnapshot
 from tickthrottle_client.harmless_text import harmless
 from tickthrottle_client.loopback import is_loopback
 
-ANSWER_S = 10.0
+CONNECT_S, ANSWER_S = 3.0, 10.0
 SILENT_S = 5.0
 """A line on which nothing comes for so long is dead: a beat comes every second."""
 
@@ -45,28 +40,20 @@ class CircleRefused(ValueError):
     """The upstream follows this gateway, or too many levels are above it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """What a source fills beside the stream, as the upstream has it."""
-
-    instruments: Callable[[], Instruments]
-    change_instruments: Callable[[Instruments], None]
-    statuses: StatusDesk
-    counters: Counters
-
-
 class RelaySource:
     """One line to the upstream at a time. ``own_id`` is this gateway's in paths.
+
+    It fills the hub's instrument table and statuses, too, as the upstream has them.
 
     ``place`` is where the nearest gateway above is, as it has last said;
     ``is_job_starting`` what it knows of the throttle job.
     """
 
-    def __init__(self, settings: GatewaySettings, own_id: str, served: Served) -> None:
-        self._url = relay_url(settings.follow or "")
-        self._token_file = settings.follow_token_file
+    def __init__(self, hub: Hub, own_id: str) -> None:
+        self._hub = hub
+        self._url = relay_url(hub.settings.follow or "")
+        self._token_file = hub.settings.follow_token_file
         self._own_id = own_id
-        self._served = served
         self.path: tuple[str, ...] = ()
         self.place = Position()
         self.is_job_starting = False
@@ -88,13 +75,14 @@ class RelaySource:
         host = urlsplit(self._url).hostname or ""
         try:
             self._line = await connect(
-                f"{self._url}?table={self._served.instruments().digest}",
+                f"{self._url}?table={self._hub.instruments.digest}",
                 subprotocols=[PROTOCOL],  # type: ignore[list-item]
                 additional_headers=headers,
                 compression=None,
                 max_size=MOST_FRAME_BYTES,
                 # A dead line is noticed by its silence; the gateway sends the pings.
                 ping_interval=None,
+                open_timeout=CONNECT_S,
                 close_timeout=1,
                 proxy=None if is_loopback(host) else True,
             )
@@ -109,7 +97,7 @@ class RelaySource:
         beaten = asyncio.create_task(self._beats.wait())
         await asyncio.wait(
             {self._reading, beaten},
-            timeout=ANSWER_S,
+            timeout=CONNECT_S,
             return_when=asyncio.FIRST_COMPLETED,
         )
         beaten.cancel()
@@ -210,7 +198,7 @@ class RelaySource:
                     answer.set_exception(ConnectionError(f"{self._url}: has gone"))
 
     async def _take(self, head: Head, body: bytes) -> None:
-        served = self._served
+        desk = self._hub.status_desk
         match head["type"]:
             case "beat":
                 self._take_beat(head)
@@ -227,14 +215,13 @@ class RelaySource:
             case "table":
                 # A thread: thousands of rows are checked one by one.
                 table = await asyncio.to_thread(relay_frames.decode_table, head, body)
-                if table.digest != served.instruments().digest:
-                    served.change_instruments(table)
+                if table.digest != self._hub.instruments.digest:
+                    self._hub.change_instruments(table)
             case "statuses":
                 await self._take_statuses(head, body)
             case "status":
-                board = served.statuses.board
-                board.epoch = board.epoch or head.get("epoch")
-                await served.statuses.publish(_newer(body, board.number))
+                desk.board.epoch = desk.board.epoch or head.get("epoch")
+                await desk.publish(_newer(body, desk.board.number))
 
     def _take_beat(self, head: Head) -> None:
         path = tuple(map(str, head.get("path", ())))
@@ -251,7 +238,7 @@ class RelaySource:
 
     async def _take_statuses(self, head: Head, body: bytes) -> None:
         """Take over what is current; go on where nothing was missed."""
-        desk, entries = self._served.statuses, relay_frames.decode_entries(body)
+        desk, entries = self._hub.status_desk, relay_frames.decode_entries(body)
         board, count = desk.board, int(head["current"])
         epoch, number, first = head["epoch"], int(head["number"]), int(head["first"])
         before, upto = board.epoch, board.number
