@@ -166,6 +166,9 @@ def test_a_relay_says_what_it_follows(tree: list[Gateway]) -> None:
     for levels, level in enumerate(tree[1:], 1):
         upstream = level.health()["upstream"]
         assert (upstream["levels"], upstream["behind"]) == (levels, 0)
+        status, body = level.operators.get("/v1/pipeline")
+        found = {finding["code"] for finding in json.loads(body)["diagnosis"]["findings"]}
+        assert (status, found & {"job_dead", "redis_down", "log_away"}) == (200, set())
     assert tree[0].health().get("upstream") is None
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import orjson
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.exceptions import InvalidProxy, InvalidStatus, WebSocketException
 
 from gateway.stream.board import Position
 from gateway.stream.hub import Hub
@@ -88,6 +88,10 @@ class RelaySource:
             )
         except InvalidStatus as refusal:
             raise ConnectionError(f"{self._url}: {_reason(refusal)}") from None
+        except (InvalidProxy, ImportError):
+            # Not in its own words, which have the proxy's password.
+            rule = "the proxy in the environment cannot be used; see NO_PROXY"
+            raise ConnectionError(f"{self._url}: {rule}") from None
         except WebSocketException as error:
             raise ConnectionError(f"{self._url}: {harmless(str(error))}") from None
         self._coming = asyncio.Queue(MOST_WAITING)
