@@ -116,7 +116,8 @@ class RelaySource:
         with suppress(TimeoutError):
             async with asyncio.timeout(POLL_S):
                 return await self._coming.get()
-        return None
+        # It may have come in the moment in which the wait ended.
+        return None if self._coming.empty() else self._coming.get_nowait()
 
     async def state(self) -> StoredState | None:
         """Ask for the whole state."""
