@@ -255,7 +255,7 @@ def prepare(settings: ThrottleSettings) -> None:
 
 
 @app.command(epilog=examples_of("gateway"))
-@options_of(GatewaySettings, "host", "port", "redis_url", "workers")
+@options_of(GatewaySettings, "host", "port", "redis_url", "workers", "follow")
 def gateway(settings: GatewaySettings) -> None:
     """Run a gateway: the WebSocket stream, REST and the page."""
     from gateway.server import GatewayFailed, run_gateway

@@ -20,6 +20,7 @@ EXAMPLES = {
     "gateway": (
         "tickthrottle gateway --host 0.0.0.0 --port 8100",
         "tickthrottle gateway --workers 4",
+        "tickthrottle gateway --follow wss://prices.example",
     ),
     "archive": (
         "tickthrottle archive --dir /var/lib/tickthrottle",

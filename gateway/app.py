@@ -33,7 +33,9 @@ from gateway.rest import public_router
 from gateway.settings import GatewaySettings
 from gateway.transport import sse
 from gateway.transport.bounded_answers import BoundedAnswers
+from gateway.transport.relay_endpoint import RelayEndpoint
 from gateway.transport.websocket import StreamEndpoint
+from gateway.upstream.relay.relay_frames import PATH as RELAY_PATH
 from ingest.process.abandoned_handshake import ignore_abandoned_handshakes
 
 STATIC = Path(__file__).parents[1] / "pages"
@@ -60,7 +62,9 @@ class GatewayApp:
         self.counters = backend.stream.counters
         self.seat = backend.seat
         self._backend = backend
-        self._stream = StreamEndpoint(backend.stream.hub)
+        stream = backend.stream
+        self._stream = StreamEndpoint(stream.hub)
+        self._relay = RelayEndpoint(stream.hub, stream.feed, stream.kept, stream.own_id)
         firehose = firehose_routes.create_firehose(backend)
         self._public = create_public_app(backend, firehose)
         self._public.router.lifespan_context = self._lifespan
@@ -79,7 +83,8 @@ class GatewayApp:
                 await receive()
                 await problem(403, "not_allowed", refusal)(scope, receive, send)
                 return
-            await self._stream(scope, receive, send)
+            endpoint = self._relay if scope["path"] == RELAY_PATH else self._stream
+            await endpoint(scope, receive, send)
             return
         if scope["type"] == "http":
             await self._backend.stream.hub.served()

@@ -16,10 +16,10 @@ from gateway.health.client_states import ClientRow, State, row_of, take_census
 from gateway.health.findings import Diagnosis, Finding, diagnose
 from gateway.health.incidents.incident_book import Incident
 from gateway.health.incidents.incident_keeper import IncidentKeeper
-from gateway.health.jobs import JobStarts, PipelineState
+from gateway.health.jobs import JobStarts, PipelineState, Upstream
 from gateway.health.metrics import Exporter
 from gateway.health.overload import LoadMonitor, Overload
-from gateway.health.pipeline_reader import PipelineReader
+from gateway.health.pipeline_reader import PipelineReader, RelayReader
 from gateway.health.readiness import (
     Fault,
     GatewayState,
@@ -82,7 +82,11 @@ class HealthMonitor:
         self.board, self.hub, self.feed = stream.board, stream.hub, stream.feed
         self.started_ms = _now_ms()
         self.siblings = Siblings(folder, seat.worker, self._answer)
-        self.pipeline = PipelineReader(stream.redis, stream.keys, read_topic(settings))
+        self._relay = stream.relay
+        self.pipeline: PipelineReader | RelayReader = RelayReader(self.upstream)
+        if self._relay is None:
+            topic = read_topic(settings)
+            self.pipeline = PipelineReader(stream.redis, stream.keys, topic)
         views = self.reasons, self.markets
         self.exporter = Exporter(settings, self.hub, self.feed, *views, seat.name)
         self.load = LoadMonitor(
@@ -133,8 +137,19 @@ class HealthMonitor:
             is_starting=silence_s is None and quiet_s < STARTING_S,
             starts=self._starts.lasting(),
             lost_workers_ms=lost_workers_ms(self.seat.lost_ms),
+            upstream=self.settings.follow,
             calendars_end=self._hours.ended(today + CALENDAR_ENDS_SOON),
         )
+
+    def upstream(self) -> Upstream | None:
+        """Return what is followed in place of Redis, None if nothing is."""
+        relay, url, here = self._relay, self.settings.follow, self.board.position
+        if relay is None or url is None:
+            return None
+        there = relay.place
+        behind = there.offset - here.offset if there.epoch == here.epoch else 0
+        levels = len(relay.path)
+        return Upstream(url, levels, max(0, behind), relay.is_job_starting)
 
     def markets(self) -> list[MarketState]:
         """Return how each market is whose hours are known."""

@@ -1,6 +1,7 @@
-"""The stream that this process follows in Redis, its clients, and where the past is."""
+"""The stream that this process follows, its clients, and where the past is."""
 
 from collections.abc import Coroutine
+from secrets import token_hex
 from typing import Any
 
 from gateway.admission.bounds import Bounds
@@ -18,9 +19,12 @@ from gateway.upstream.bar_store import BarStore
 from gateway.upstream.history_filler import HistoryFiller
 from gateway.upstream.instrument_follower import InstrumentFollower
 from gateway.upstream.instrument_history import InstrumentHistory
-from gateway.upstream.redis_client import create_redis
+from gateway.upstream.redis_client import create_no_redis, create_redis
+from gateway.upstream.relay.kept_windows import KeptWindows
+from gateway.upstream.relay.relay_source import RecentWindows, RelaySource
 from gateway.upstream.status_follower import StatusFollower
 from gateway.upstream.stream_follower import StreamFollower
+from gateway.upstream.stream_source import RedisSource, StreamSource
 from gateway.upstream.trade_follower import TradeFollower
 from gateway.upstream.trade_tail import KafkaTradeTail, RedisTradeTail, TradeTail
 from gateway.upstream.window_log import WindowLog
@@ -48,12 +52,20 @@ class LiveStream:
             WorkBudget(settings.rows_per_second, seat.work_moments, seat.key),
             bounds,
         )
-        self.redis = create_redis(settings.redis_url)
+        self.own_id = token_hex(4)
+        """Names this process in the paths of gateways that follow it."""
         self.keys = Keys(settings.namespace)
         self.analytics_keys = AnalyticsKeys(settings.namespace)
-        self.feed = StreamFollower(
-            self.redis, self.keys, self.board, self.hub, self.counters
-        )
+        self.kept = KeptWindows()
+        self.relay: RelaySource | None = None
+        if settings.not_here is None:
+            self.redis = create_redis(settings.redis_url)
+            source: StreamSource = RedisSource(self.redis, self.keys, self.hub)
+        else:
+            self.redis = create_no_redis(settings.not_here)
+            self.relay = source = RelaySource(self.hub, self.own_id)
+        self.feed = StreamFollower(source, self.board, self.hub, self.counters)
+        self.feed.listeners.append(self.kept)
         self._instrument_store = open_instrument_store(settings)
         self._instruments = InstrumentFollower(
             self._instrument_store, self._relist, self.counters, settings.served_market
@@ -74,9 +86,11 @@ class LiveStream:
 
     def work(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """Return what has to run, by name; the feed ends by itself, once stopped."""
+        work = [("feed", self._follow()), ("hub", self.hub.run())]
+        if self.relay is not None:
+            return work
         return [
-            ("feed", self._follow()),
-            ("hub", self.hub.run()),
+            *work,
             ("instruments", self._instruments.run()),
             ("bars", self._bars.run()),
             ("trades", self._trades.run()),
@@ -86,7 +100,8 @@ class LiveStream:
     async def first_look(self) -> None:
         """Wait until what is stored was looked at once, whatever came of it."""
         await self.feed.first_look()
-        await self._instruments.first_look()
+        if self.relay is None:
+            await self._instruments.first_look()
 
     async def close(self) -> None:
         """Let go of Redis and of the instrument table, when nothing runs any more."""
@@ -118,5 +133,7 @@ class Stores:
         self.analytics = AnalyticsStore(redis, stream.analytics_keys)
         self.window_log = WindowLog(redis, stream.keys, lambda: hub.instruments)
         self.history = InstrumentHistory(settings.history_bytes)
-        self.filler = HistoryFiller(self.history, self.window_log)
+        relay = stream.relay
+        past = self.window_log if relay is None else RecentWindows(relay)
+        self.filler = HistoryFiller(self.history, past)
         stream.feed.listeners.append(self.filler)

@@ -157,6 +157,15 @@ class GatewaySettings(TopicSettings, AccessSettings):
     workers: int = Field(1, ge=1, le=64)
     """Processes that share the public port; connections are spread over them."""
 
+    follow: Annotated[
+        str | None, Field(pattern=r"^(wss?|https?)://[^\s/?#@]+(/[^\s?#]*)?$")
+    ] = None
+    """Another gateway, such as wss://prices.example, that is followed instead of Redis.
+    """
+
+    follow_token_file: Path | None = None
+    """File with the token for that gateway; it is read anew for each connection."""
+
     quiet_s: float = Field(0, ge=0)
     """Not ready when no trade came for this long; 0: a silence is no fault."""
 
@@ -235,12 +244,21 @@ class GatewaySettings(TopicSettings, AccessSettings):
         return ceil(2 * self.messages_per_second)
 
     @property
+    def not_here(self) -> str | None:
+        """Where to ask for what needs Redis, in a sentence; None where it is here."""
+        if self.follow is None:
+            return None
+        return f"this gateway follows {self.follow}: ask there"
+
+    @property
     def has_firehose(self) -> bool:
         """Whether there is a firehose.
 
-        Not of a gateway of one market: the log holds every instrument.
+        Not of a gateway of one market: the log holds every instrument. Nor of one that
+        follows another: the log is not there.
         """
-        return self.firehose_rate > 0 and self.served_market is None
+        is_whole = self.served_market is None and self.follow is None
+        return self.firehose_rate > 0 and is_whole
 
     @property
     def port_for_operators(self) -> int:
@@ -252,6 +270,13 @@ class GatewaySettings(TopicSettings, AccessSettings):
     @model_validator(mode="after")
     def _check_operators(self) -> "GatewaySettings":
         check_operators_port(self.port, self.port_for_operators)
+        if self.follow is not None and self.served_market is not None:
+            raise ValueError(
+                f"served_market {self.served_market!r}: with follow the upstream says "
+                "what is served; leave one of the two out"
+            )
+        if self.follow_token_file is not None and self.follow is None:
+            raise ValueError("follow_token_file: only with follow")
         if self.operators_token_file is None and not is_local_host(self.operators_host):
             raise ValueError(
                 f"operators_host {self.operators_host}: off loopback operators need a "

@@ -28,6 +28,12 @@ CODES: dict[str, FaultKind] = {
         "Redis has not answered",
         "Bring Redis back. Feeds and the job wait for it and go on by themselves.",
     ),
+    "upstream_down": FaultKind(
+        *("stream", "bad", "does not answer"),
+        "The gateway that is followed has not answered",
+        "Bring it back, or follow another one. The log lines say why there is no line; "
+        "once there is one, the stream goes on where it was.",
+    ),
     "unreadable": FaultKind(
         *("stream", "bad", "not readable"),
         "The data in Redis has not been readable",
@@ -201,6 +207,7 @@ CONSEQUENCES: dict[str, frozenset[str]] = {
             *("publish_late", "fanout_late"),
         }
     ),
+    "upstream_down": frozenset({"feed_stale", "quiet", "publish_late", "fanout_late"}),
     "unreadable": frozenset({"feed_stale", "ledger_off"}),
     # When the last trade came, only its stamp says.
     "wrong_stamps": frozenset({"quiet"}),

@@ -241,7 +241,8 @@ def _of_jobs(pipeline: PipelineState, gateway: GatewayState) -> Iterator[Finding
             named = observed.text.replace("throttle job", f"throttle job {name}")
             observed = replace(observed, text=named)
         yield observed
-    if not jobs and not about_to and pipeline.problem is None:
+    is_known = pipeline.problem is None and pipeline.upstream is None
+    if not jobs and not about_to and is_known:
         yield replace(
             _finding("job_dead", since_ms=gateway.started_ms),
             text="No throttle job has published",
@@ -400,6 +401,8 @@ def _stages(
             # One of several jobs may be dead while the others publish.
             if stage not in ("stream", "gateway") or not is_live:
                 stages[stage] = "unknown", word
+    if pipeline.upstream is not None:
+        stages |= dict.fromkeys(("feed", "log", "job"), ("unknown", "see upstream"))
     if pipeline.log.kind == "kafka" and pipeline.log.problem is None:
         # It is not in Redis, and says itself whether it is well.
         stages["log"] = "ok", "well"

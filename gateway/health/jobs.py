@@ -111,6 +111,19 @@ class QueryState:
 
 
 @dataclass(frozen=True, slots=True)
+class Upstream:
+    """The gateway that is followed, and how far ahead it is; all else is known there.
+
+    ``levels`` is how many gateways lie between this one and Redis.
+    """
+
+    url: str
+    levels: int
+    behind: int
+    is_job_starting: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineState:
     """What Redis said at one moment, ``clock_ms`` by its own clock.
 
@@ -118,7 +131,7 @@ class PipelineState:
     is this machine's. ``candidates`` are the owners of processes that are about to
     publish, by the names of their jobs, ``archives`` what archives say, by their names,
     ``queries`` those of the analytics job. ``memory`` is that of the server, None where
-    the gateway may not ask for it.
+    the gateway may not ask for it. With an ``upstream`` all this is not known here.
     """
 
     clock_ms: int
@@ -130,6 +143,7 @@ class PipelineState:
     archives: Mapping[str, ArchiveState] = field(default_factory=dict)
     queries: Sequence[QueryState] = ()
     memory: ServerMemory | None = None
+    upstream: Upstream | None = None
 
 
 def job_names(meta: Mapping[bytes, bytes]) -> list[str]:

@@ -74,6 +74,12 @@ GAUGES = {
         "When the last window with a trade came; before the first, the start."
     ),
     "window_length_seconds": "Length of a window.",
+    "upstream_levels": (
+        "Gateways between this one and Redis: 0 if it follows Redis, or has no line."
+    ),
+    "upstream_behind_windows": (
+        "Windows that the gateway that is followed has, and this one lacks."
+    ),
     "instruments": "Instruments that have a last value.",
     "groups": "Markets and sectors that have figures.",
     "instruments_listed": "Instruments of the instrument table.",
@@ -276,6 +282,10 @@ class Exporter:
             instruments=len(board),
             groups=len(board.groups),
         )
+        if pipeline is not None and (upstream := pipeline.upstream) is not None:
+            metrics.show(
+                upstream_levels=upstream.levels, upstream_behind_windows=upstream.behind
+            )
         if pipeline is not None and pipeline.memory is not None:
             metrics.show(
                 redis_used_memory_bytes=pipeline.memory.used_bytes,

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -16,6 +16,7 @@ from gateway.health.jobs import (
     JobState,
     PipelineState,
     QueryState,
+    Upstream,
     decode_job,
     decode_query,
     job_names,
@@ -150,6 +151,22 @@ class PipelineReader:
         log_ids = ", ".join(sorted({job.log_id for job in jobs if job.log_id}))
         rest = f"; jobs read {log_ids}: see TICKTHROTTLE_TRADE_LOG"
         return problem + (rest if log_ids else "")
+
+
+class RelayReader:
+    """Says of a gateway without Redis what it follows; nothing has to be asked."""
+
+    def __init__(self, upstream: Callable[[], Upstream | None]) -> None:
+        self._upstream = upstream
+
+    async def read(self, at_most_s: float = FRESH_S) -> PipelineState:
+        """Return what is known."""
+        now_ms = time.time_ns() // 1_000_000
+        return PipelineState(now_ms, (), LogEnds("redis"), upstream=self._upstream())
+
+    async def read_with_log(self) -> PipelineState:
+        """Return the same: the log is not known here."""
+        return await self.read()
 
 
 def _decode_queries(lease: bytes | None, *hashes: _Hash) -> tuple[QueryState, ...]:

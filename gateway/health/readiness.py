@@ -17,6 +17,7 @@ from gateway.health.jobs import (
 
 REASONS = (
     "redis_down",
+    "upstream_down",
     "start_fails",
     "starting",
     "feed_stale",
@@ -39,6 +40,7 @@ class GatewayState:
     ``is_starting``: it has just begun, and no window need have come. ``starts`` are
     the jobs' that last, ``lost_workers_ms`` since when workers have been lost,
     ``calendars_end`` the last days of calendars that end soon, or have ended.
+    ``upstream`` is the gateway that is followed in place of Redis.
     """
 
     started_ms: int
@@ -55,6 +57,7 @@ class GatewayState:
     starts: Mapping[str, JobStart] = field(default_factory=dict)
     lost_workers_ms: Mapping[int, int] = field(default_factory=dict)
     calendars_end: Mapping[str, date] = field(default_factory=dict)
+    upstream: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,9 @@ def faults_of_gateway(gateway: GatewayState) -> dict[str, Fault]:
         message = f"no trade for {gateway.quiet_s:.1f} s"
         faults["quiet"] = Fault(message, gateway.quiet_s)
     if gateway.is_cut_off:
-        faults["redis_down"] = Fault("Redis: not connected")
+        name = gateway.upstream
+        code = "redis_down" if name is None else "upstream_down"
+        faults[code] = Fault(f"{name or 'Redis'}: not connected")
     if gateway.excess is not None:
         faults["overloaded"] = Fault(gateway.excess)
     return faults
@@ -100,6 +105,8 @@ def faults_of_pipeline(
         code = "redis_down" if pipeline.is_redis_down else "ledger_off"
         return {code: Fault(pipeline.problem)}
     faults = {}
+    if pipeline.upstream is not None and pipeline.upstream.is_job_starting:
+        faults["starting"] = Fault("a throttle job is starting")
     imbalance = "; ".join(imbalances(pipeline.jobs))
     if imbalance:
         faults["ledger_off"] = Fault(imbalance)

@@ -21,6 +21,11 @@ TYPE = "urn:tickthrottle:problem:"
 
 log = structlog.get_logger()
 
+
+class NotServedHere(RedisError):
+    """A relay has no Redis; the message says who has what is asked for."""
+
+
 Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
@@ -78,6 +83,7 @@ def handlers() -> dict[int | type[Exception], Handler]:
         RequestValidationError: _bad_request,
         HTTPException: _refused_by_routing,
         TokenRefused: _unauthorized,
+        NotServedHere: _not_served,
         RedisError: _unavailable,
         Exception: _fault,
     }
@@ -104,6 +110,10 @@ async def _unauthorized(request: Request, error: TokenRefused) -> Response:
 
 async def _unavailable(request: Request, error: RedisError) -> Response:
     return await _described(request, unavailable("Redis cannot be read at the moment"))
+
+
+async def _not_served(request: Request, error: NotServedHere) -> Response:
+    return problem(404, "not_served", str(error))
 
 
 async def _fault(request: Request, error: Exception) -> Response:

@@ -510,6 +510,7 @@ class ReadyReason(BaseModel):
         "feed_stale",
         "quiet",
         "redis_down",
+        "upstream_down",
         "starting",
         "ledger_off",
         "job_behind",
@@ -517,6 +518,14 @@ class ReadyReason(BaseModel):
     ]
     since_ms: Annotated[int, shown(1773964810000, ge=0)]
     message: Annotated[str, shown("no window for 8.4 s")]
+
+
+class Followed(BaseModel):
+    """The gateway that is followed instead of Redis."""
+
+    url: Annotated[str, shown("wss://prices.example")]
+    levels: Annotated[int, shown(1, "gateways between this one and Redis", ge=0)]
+    behind: Annotated[int, shown(0, "windows that it has and this one lacks", ge=0)]
 
 
 class Ready(BaseModel):
@@ -528,6 +537,7 @@ class Ready(BaseModel):
     offset: Offset
     window: EndMs | None
     instruments: Annotated[int, shown(2879, "instruments that have traded", ge=0)]
+    upstream: Followed | None = None
     clients: Annotated[int, Field(ge=0)] = 0
     counters: dict[str, int] = Field(default={})
 

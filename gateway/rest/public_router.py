@@ -152,6 +152,9 @@ def _of_health(backend: Backend, *, for_operators: bool) -> APIRouter:
             **asdict(board.position),
             "instruments": len(board),
         }
+        if (upstream := backend.health.upstream()) is not None:
+            names = ("url", "levels", "behind")
+            body["upstream"] = {name: getattr(upstream, name) for name in names}
         if for_operators:
             body |= {"clients": hub.streams, "counters": backend.stream.totals.read()}
         return json_answer(body, 503 if reasons else 200)

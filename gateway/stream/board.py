@@ -90,6 +90,10 @@ class Board:
         """Return the instrument's last value, or None if it never traded."""
         return self._rows.get(isin)
 
+    def values(self) -> list[LastValue]:
+        """Return the value of every instrument and series."""
+        return [*self._rows.values()]
+
     def some(self, count: int) -> list[LastValue]:
         """Return so many values at most, from all over the board."""
         return [*self._rows.values()][:: max(1, len(self._rows) // count)][:count]

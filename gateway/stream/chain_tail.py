@@ -32,6 +32,11 @@ class ChainTail:
                 self._links.clear()
             self._links.append((place, link.says))
 
+    @property
+    def newest(self) -> ChainPlace | None:
+        """The newest place, None if there is none."""
+        return self._links[-1][0] if self._links else None
+
     def restart(self, place: ChainPlace | None) -> None:
         """Go on from a place that was read, if there is one."""
         self._links.clear()

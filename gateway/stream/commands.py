@@ -357,8 +357,11 @@ class ClientCommands:
         ``refuse`` says why a key may not be had beside those accepted before.
         """
         accepted: dict[K, None] = {}
+        not_here = self._shared.settings.not_here
         for text in keys:
             key = read(text, self.delivery.instruments)
+            if not_here is not None:
+                key = Rejection(text, "not_served", not_here)
             if isinstance(key, Rejection):
                 answers.rejected.append(key)
             elif rule := refuse(key, accepted):

@@ -16,6 +16,8 @@ class Counters:
     reloads: int = 0
     states_older: int = 0
     connects_failed: int = 0
+    relays_refused: int = 0
+    relay_windows_skipped: int = 0
     rows_stale: int = 0
     rows_held: int = 0
     groups_late: int = 0

@@ -83,6 +83,15 @@ class GroupBoard:
     def __len__(self) -> int:
         return len(self._shown)
 
+    @property
+    def parts(self) -> int:
+        """In how many updates a window comes, as far as it is known."""
+        return self._windows.wanted
+
+    def stored(self) -> list[StoredGroup]:
+        """Return what is shown of every group, for another board to catch up."""
+        return [StoredGroup(f.offset, f.group) for f in self._shown.values()]
+
     def copy(self) -> "GroupBoard":
         """Return a board that shows the same, and goes on doing so."""
         board = GroupBoard()

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import deque
+from typing import Protocol
 
 import structlog
 from redis.exceptions import RedisError
 
 from gateway.stream.board import Position
 from gateway.upstream.instrument_history import InstrumentHistory
-from gateway.upstream.window_log import WindowLog
 from throttle.contract.snapshot import WindowSnapshot
 
 FAN_OUT_S = 0.2
@@ -22,6 +22,14 @@ RETRY_S = 1.0
 log = structlog.get_logger()
 
 
+class PastWindows(Protocol):
+    """Windows that were published before; see ``WindowLog``."""
+
+    async def between(self, first: int, last: int) -> list[WindowSnapshot]: ...
+
+    async def until(self, last: int, limit: int) -> list[WindowSnapshot]: ...
+
+
 class HistoryFiller:
     """Follows the feed; ``run`` does the work until it is cancelled.
 
@@ -29,7 +37,7 @@ class HistoryFiller:
     windows if the log still holds them.
     """
 
-    def __init__(self, history: InstrumentHistory, window_log: WindowLog) -> None:
+    def __init__(self, history: InstrumentHistory, window_log: PastWindows) -> None:
         self._history = history
         self._window_log = window_log
         self._has_work = asyncio.Event()

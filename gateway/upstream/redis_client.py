@@ -4,12 +4,13 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from redis.asyncio import Redis
+from redis.asyncio import Connection, ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoPermissionError, RedisError
 
+from gateway.http.problems import NotServedHere
 from tickthrottle_client.redis_address import why_unusable
 from tickthrottle_client.redis_primary import connect_async
 
@@ -24,6 +25,16 @@ def create_redis(url: str) -> Redis:
     """
     retry = Retry(NoBackoff(), 0)
     return connect_async(url, retry=retry, socket_connect_timeout=2, socket_timeout=5)
+
+
+def create_no_redis(reason: str) -> Redis:
+    """Build the client of a gateway without Redis: each use raises NotServedHere."""
+
+    class _Nowhere(Connection):
+        async def connect(self) -> None:
+            raise NotServedHere(reason)
+
+    return Redis(connection_pool=ConnectionPool(connection_class=_Nowhere))
 
 
 async def check_server(client: Redis) -> None:

@@ -1,4 +1,4 @@
-"""The feed: Redis -> board -> hub, without a hole and without a repetition.
+"""The feed: source -> board -> hub, without a hole and without a repetition.
 
 Subscribe first, then read the stored state, then apply what is newer. Whatever goes
 wrong ends in the same two remedies: fill the hole from the window log, or reload.
@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import structlog
-from redis.asyncio import Redis
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import RedisError
 
@@ -20,17 +19,13 @@ from gateway.stream.board import Board, News, Position
 from gateway.stream.counters import Counters
 from gateway.stream.frames import Update, status_frame
 from gateway.stream.hub import Hub
-from gateway.upstream.decode import StoredState, decode_state, decode_update
-from gateway.upstream.redis_client import check_server, confirm_subscription
-from gateway.upstream.window_log import REACH, WindowLog
+from gateway.upstream.decode import StoredState, decode_update
+from gateway.upstream.stream_source import StreamSource
+from gateway.upstream.window_log import REACH
 from ingest.process.outage_reasons import OutageReasons
 from ingest.process.redis_fault import in_words
-from ingest.redis_keys import Keys
 from throttle.contract.lateness import is_late
 from throttle.contract.snapshot import WindowSnapshot
-
-POLL_S = 0.25
-"""How long one look for a message lasts; a stop is noticed as fast."""
 
 HEAL_LIMIT = 256
 """A hole of more offsets is not filled window by window: a reload is cheaper."""
@@ -53,16 +48,13 @@ class UpdateListener(Protocol):
 class StreamFollower:
     """Keeps the board equal to what the throttle has published and tells the hub.
 
-    ``run`` lives until ``stop``; it outlasts any failure of Redis and any message.
+    ``run`` lives until ``stop``; it outlasts any failure of the source and any message.
     """
 
     def __init__(
-        self, redis: Redis, keys: Keys, board: Board, hub: Hub, counters: Counters
+        self, source: StreamSource, board: Board, hub: Hub, counters: Counters
     ) -> None:
-        self._redis = redis
-        self._keys = keys
-        market = hub.settings.served_market
-        self._channel = keys.updates if market is None else keys.market_updates(market)
+        self.source = source
         # Whether other instruments are served than when the stored state was read.
         self._is_relisted = False
         # Whether the board has publishes that Redis has lost. Their offsets come again,
@@ -71,7 +63,6 @@ class StreamFollower:
         self._board = board
         self._hub = hub
         self._counters = counters
-        self._window_log = WindowLog(redis, keys, lambda: hub.instruments)
         self._stopping = asyncio.Event()
         self._has_looked = asyncio.Event()
         self._failures = 0
@@ -98,7 +89,7 @@ class StreamFollower:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the connection to Redis broke and is not restored yet."""
+        """Whether the connection to the source broke and is not restored yet."""
         return self._failures > 0
 
     def is_live(self, now_s: float) -> bool:
@@ -145,13 +136,12 @@ class StreamFollower:
 
     async def _follow(self) -> None:
         """Subscribe, load, apply messages; return after too long a silence."""
-        await check_server(self._redis)
-        pubsub = self._redis.pubsub()
         try:
             # Subscribe before reading state: an overlap is harmless, a gap is not.
-            await pubsub.subscribe(self._channel)
-            await confirm_subscription(pubsub, "the subscription", POLL_S)
-            await self._reload()
+            await self.source.open()
+            if self.source.place is None:
+                await self._reload()
+            await self._go_to(self.source.place)
             self._has_looked.set()
             if self._failures:
                 log.info("feed restored", offset=self._board.position.offset)
@@ -160,17 +150,28 @@ class StreamFollower:
             self._tell_status()
             began_s = time.monotonic()
             while not self._stopping.is_set():
-                message = await pubsub.get_message(
-                    ignore_subscribe_messages=True, timeout=POLL_S
-                )
-                if message is not None:
-                    await self._receive(message["data"])
+                message = await self.source.next()
+                if message is None:
+                    await self._go_to(self.source.place)
+                else:
+                    await self._receive(message)
                 self._tell_status()
-                heard_s = max(began_s, self._heard_s or began_s)
-                if self._is_late(time.monotonic() - heard_s):
+                now_s, heard_s = time.monotonic(), max(began_s, self._heard_s or 0)
+                if self._is_late(now_s - heard_s) and self.source.may_be_dead(now_s):
                     return
         finally:
-            await pubsub.aclose()  # type: ignore[no-untyped-call]
+            await self.source.close()
+
+    async def _go_to(self, place: Position | None) -> None:
+        """Take in what brings the board to a place that the source has told."""
+        here = self._board.position
+        if place is None or place.epoch is None:
+            return
+        if place.epoch != here.epoch:
+            await self._reload()
+        elif place.offset > here.offset:
+            await self._heal(place.offset)
+            self._heard_s = time.monotonic()
 
     async def _receive(self, data: Any) -> None:
         snapshot = decode_update(data)
@@ -200,7 +201,7 @@ class StreamFollower:
         missing = range(here.offset + 1, offset + 1)
         windows: list[WindowSnapshot] = []
         if len(missing) <= HEAL_LIMIT:
-            windows = await self._window_log.between(missing[0], missing[-1])
+            windows = await self.source.between(missing[0], missing[-1])
         is_whole = [w.offset for w in windows] == list(missing)
         if not is_whole or any(w.epoch != here.epoch for w in windows):
             await self._reload()
@@ -213,12 +214,8 @@ class StreamFollower:
     async def _reload(self) -> None:
         """Read the whole stored state; tell clients what is news to them."""
         is_relisted, self._is_relisted = self._is_relisted, False
-        pipe, keys = self._redis.pipeline(transaction=True), self._keys
-        for key in (keys.meta, keys.last, keys.groups, keys.days_so_far):
-            pipe.hgetall(key)
-        hashes = await pipe.execute()
+        stored = await self.source.state()
         self._counters.reloads += 1
-        stored = decode_state(*hashes)
         if stored is None:
             return
         if stored.unreadable:
@@ -263,7 +260,7 @@ class StreamFollower:
         if stored.jobs < 2:
             return []
         try:
-            windows = await self._window_log.until(stored.position.offset, REACH)
+            windows = await self.source.until(stored.position.offset, REACH)
         except ValueError:
             return []
         epoch = stored.position.epoch

@@ -40,17 +40,34 @@ def decode_current(value: bytes) -> StatusEntry:
     return _entry(int(number), int(taken_us), body, last)
 
 
+def decode_shown(text: bytes) -> StatusEntry:
+    """Decode ``StatusEntry.text``. Raises ValueError, LookupError for a bad one."""
+    fields = json.loads(text, parse_float=JsonNumber)
+    number, last = fields.pop("number"), fields.pop("last", None)
+    taken_us = fields.pop("taken")
+    if type(number) is not int or type(taken_us) is not int:
+        raise ValueError("number, taken: must be whole numbers")
+    end = b"" if last is None else text[text.rindex(b',"last":') : -1]
+    return _with_text(TradingStatus.from_fields(fields), number, taken_us, end)
+
+
 def _entry(number: int, taken_us: int, body: bytes, last: bytes) -> StatusEntry:
     fields = json.loads(body, parse_float=JsonNumber)
     if not isinstance(fields, dict):
         raise InvalidTrade("not_object", "status", body, "is not a JSON object")
     status = TradingStatus.from_fields(fields)
+    return _with_text(status, number, taken_us, _last_of(last))
+
+
+def _with_text(
+    status: TradingStatus, number: int, taken_us: int, last: bytes
+) -> StatusEntry:
     bare = replace(status, expected_price=None, expected_size=None)
     numbered = b',"number":%d,"taken":%d' % (number, taken_us)
     return StatusEntry(
         status,
         number,
-        b"%b%b%b}" % (status.encode()[:-1], numbered, _last_of(last)),
+        b"%b%b%b}" % (status.encode()[:-1], numbered, last),
         b"%b%b}" % (bare.encode()[:-1], numbered),
     )
 

@@ -36,6 +36,20 @@ def test_an_address_of_documents_is_one_of_a_site(bad: str) -> None:
         GatewaySettings(docs_url=bad)
 
 
+def test_a_relay_follows_a_gateway_and_nothing_else() -> None:
+    """What the upstream decides is not set here; a token is for an upstream."""
+    for good in ("http://a:8000", "wss://prices.example/ticks"):
+        assert GatewaySettings(follow=good).not_here is not None
+    assert not GatewaySettings(follow=good).has_firehose
+    for bad in ("a:8000", "redis://a", "http://", "http://u:p@a", "http://a?x=1"):
+        with pytest.raises(ValidationError, match="follow"):
+            GatewaySettings(follow=bad)
+    with pytest.raises(ValidationError, match="served_market 'KOSPI': with follow"):
+        GatewaySettings(follow=good, served_market="KOSPI")
+    with pytest.raises(ValidationError, match="follow_token_file: only with follow"):
+        GatewaySettings(follow_token_file="token")
+
+
 def test_origins_are_a_list_in_one_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Separated by commas; a bad one is named."""
     monkeypatch.setenv(

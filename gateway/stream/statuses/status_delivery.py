@@ -28,6 +28,22 @@ class HeldKeys(Protocol):
         """Return which of some instruments are held."""
 
 
+class StatusWatcher(Protocol):
+    """Who is told of statuses, and waits for nothing."""
+
+    def offer(self, entries: Sequence[StatusEntry]) -> None:
+        """Take in the next ones."""
+
+    def request(self) -> object:
+        """Have the current ones sent, if there are any."""
+
+    def restart(self, missed: int | None) -> None:
+        """Have the current ones sent in place of all that was sent before."""
+
+    def wake(self) -> None:
+        """Send what is owed."""
+
+
 def statuses_frame(
     epoch: str | None,
     items: Sequence[bytes],
@@ -66,14 +82,14 @@ class StatusDesk:
     def __init__(self, counters: Counters) -> None:
         self.counters = counters
         self.board = StatusBoard()
-        self._watchers: dict[StatusDelivery, None] = {}
+        self._watchers: dict[StatusWatcher, None] = {}
         # The newest one alone, as most clients get it, by whether it is bare.
         self._frames: dict[tuple[int, bool], bytes] = {}
 
-    def watch(self, watcher: "StatusDelivery") -> None:
+    def watch(self, watcher: StatusWatcher) -> None:
         self._watchers[watcher] = None
 
-    def leave(self, watcher: "StatusDelivery") -> None:
+    def leave(self, watcher: StatusWatcher) -> None:
         self._watchers.pop(watcher, None)
 
     async def publish(self, entries: Sequence[StatusEntry]) -> None:

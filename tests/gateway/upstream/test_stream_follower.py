@@ -18,6 +18,7 @@ from gateway.stream.counters import Counters
 from gateway.stream.hub import Hub
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import HEAL_LIMIT, StreamFollower
+from gateway.upstream.stream_source import RedisSource
 from ingest.redis_keys import Keys
 from tests.conftest import eventually
 from tests.gateway.listener import Listener
@@ -65,7 +66,8 @@ async def following(redis_url: str) -> AsyncIterator[Follower]:
     board, counters = Board(), Counters()
     hub = Hub(board, GatewaySettings(), counters)
     connection = create_redis(redis_url)
-    feed = StreamFollower(connection, Keys("tt"), board, hub, counters)
+    source = RedisSource(connection, Keys("tt"), hub)
+    feed = StreamFollower(source, board, hub, counters)
     feed.is_job_starting = False
     listener = Listener(hub)
     listener.subscribe("*")
