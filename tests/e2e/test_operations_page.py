@@ -22,6 +22,7 @@ from tests.conftest import eventually
 from tests.e2e.axe import grave_findings
 from tests.e2e.feeds import connect
 from tests.e2e.live_job import LiveJob, live_job
+from tests.e2e.readable import unreadable_sizes
 from tests.e2e.words import english_left
 from tests.gateway.samples import SAMSUNG
 from tests.gateway.servers import Gateway, running_gateway
@@ -589,6 +590,7 @@ def test_clients_of_other_gateways_are_shown_in_korean_as_in_english(
             "refused)."
         )
         assert grave_findings(page) == []
+        found = unreadable_sizes(page, "English")
         page.get_by_role("button", name="한국어").click()
         expect(page.locator("#language")).to_be_focused()
         expect(page.locator("#silent-gateways")).to_have_text(
@@ -606,6 +608,7 @@ def test_clients_of_other_gateways_are_shown_in_korean_as_in_english(
         )
         others = ("#letter-reason option", ".letters", "footer")
         assert english_left(page, *names, *others) == []
+        assert found + unreadable_sizes(page, "Korean") == []
         page.emulate_media(color_scheme="dark")
         assert grave_findings(page, "color-contrast") == []
         for width in (1440, 768, 360):
