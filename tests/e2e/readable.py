@@ -2,6 +2,8 @@
 
 from playwright.sync_api import Page
 
+from tests.e2e.board_page import SETTLED
+
 # A phone, a notebook, the same at 200 %, a tablet, two desks, a phone held sideways.
 SIZES = [
     *((390, 844), (1440, 900), (720, 450), (1024, 768), (1920, 1080), (2560, 1300)),
@@ -70,10 +72,14 @@ def unreadable_texts(page: Page) -> list[str]:
 
 def unreadable_sizes(page: Page, shown: str) -> list[str]:
     """Return the same at every size, in both colours, with what is shown."""
-    found = []
+    found, usual = [], page.viewport_size
+    assert usual is not None
     for place, (width, height) in enumerate(SIZES):
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if place % 2 else "light")
+        page.evaluate(SETTLED, width)
         texts = unreadable_texts(page)
         found += [f"{shown} {width}: {text}" for text in texts]
+    page.set_viewport_size(usual)
+    page.emulate_media(color_scheme="light")
     return found
