@@ -17,6 +17,7 @@ UNREADABLE = r"""() => {
   const texts = [];
   const unseen = ".visually-hidden, [inert], option, [hidden], noscript, script";
   const figures = ".number, .price, .change, .ratio, .ends, .counts, .sum, .level";
+  const layers = ".detail, dialog, #told, .clients :is(th, td):last-child";
   const isOf = (value, ...names) => names.includes(value);
   const isRolled = getComputedStyle(document.body).overflowY === "visible";
   const head = document.querySelector(".scroller thead")?.getBoundingClientRect();
@@ -48,7 +49,7 @@ UNREADABLE = r"""() => {
     const bottom = isRolled ? Infinity : innerHeight;
     isCut ||= !hasDots && isOut({ left: 0, right: innerWidth, top: -Infinity, bottom });
     if (isCut || (hasDots && own.closest(figures))) found.push(`cut: ${where}`);
-    const layer = own.closest(".detail, dialog, #told, .clients :is(th, td):last-child");
+    const layer = own.closest(layers);
     if (!hasDots) texts.push(...boxes.map((box) => ({ where, box, layer, node })));
   }
   texts.forEach((one, place) => {
