@@ -53,6 +53,7 @@ EPOCH = "bench"
 JOINS_WITHIN_S = 300
 SEVERAL_PERCENT = 29
 """So many of a hundred rows stand for several trades, as on a recorded day."""
+_KEPT_WINDOWS = 400
 _SENT_AFTER_S = 0.2
 """So long after all is stored: what the gateway waits for is the message alone."""
 
@@ -152,7 +153,11 @@ class Bench:
         """Publish the next window when its time has come; return its end."""
         time.sleep(WINDOW_S - time.time() % WINDOW_S)
         window = round(time.time() / WINDOW_S) * WINDOW_MS
-        at_s = time.time() + _SENT_AFTER_S
+        self.publish_window(rows, window, time.time() + _SENT_AFTER_S)
+        return window
+
+    def publish_window(self, rows: Sequence[Row], window: int, at_s: float) -> None:
+        """Store a window that ends then; announce it at a time, or at once."""
         offset = self._run.offset + 1
         snapshot = WindowSnapshot(
             EPOCH,
@@ -175,7 +180,11 @@ class Bench:
         time.sleep(max(0.0, at_s - time.time()))
         self.client.publish(KEYS.updates, message)
         self._run.add(message)
-        return window
+
+    def forget(self) -> None:
+        """Let go of windows that nobody asks for again, here and in the log."""
+        self.client.xtrim(KEYS.windows, maxlen=_KEPT_WINDOWS, approximate=False)
+        del self._run.windows[:-1]
 
     def add_windows(self, stretch: Stretch, isins: Sequence[str], windows: int) -> None:
         """Publish windows, one after the other, and note what they cost."""

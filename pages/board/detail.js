@@ -9,6 +9,7 @@ import { barOfDay } from "./candles/bars.js";
 import { Day, InstrumentChart } from "./candles/instrument_chart.js";
 import { Compare } from "./compare.js";
 import { StatusLines } from "./day/statuses.js";
+import { FigureTable } from "./figure_table.js";
 import { Fold } from "./fold.js";
 import { clockText, countText, priceText, zonedText, zoneText } from "./format.js";
 import { html } from "./html.js";
@@ -131,28 +132,21 @@ function CopyLink({ isin }) {
 function Windows({ windows, name }) {
   const newest = windows.slice(-TABLE_ROWS).reverse();
   return html`
-    <table>
-      <caption class="visually-hidden">${say("Newest windows of {name}, newest first", { name })}</caption>
-      <thead>
-        <tr>
-          <th scope="col">${say("Window's end")} <span class="zone">${zoneText()}</span></th>
-          <th scope="col" class="number">${say("Price")}</th>
-          <th scope="col" class="number">${say("Size")}</th>
-          <th scope="col" class="number">${say("Trades")}</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${newest.map(
-          ({ window, price, size, trades }) => html`
-            <tr key=${window}>
-              <td>${clockText(window)}</td>
-              <td class="number">${priceText(price)}</td>
-              <td class="number">${priceText(size)}</td>
-              <td class="number">${countText(trades)}</td>
-            </tr>
-          `,
-        )}
-      </tbody>
-    </table>
+    <${FigureTable}
+      caption=${say("Newest windows of {name}, newest first", { name })}
+      first=${html`${say("Window's end")} <span class="zone">${zoneText()}</span>`}
+      numbers=${[say("Price"), say("Size"), say("Trades")]}
+    >
+      ${newest.map(
+        ({ window, price, size, trades }) => html`
+          <tr key=${window}>
+            <td>${clockText(window)}</td>
+            <td class="number">${priceText(price)}</td>
+            <td class="number">${priceText(size)}</td>
+            <td class="number">${countText(trades)}</td>
+          </tr>
+        `,
+      )}
+    <//>
   `;
 }

@@ -2,6 +2,7 @@
 
 import { phrase, say } from "../language.js";
 import { shortText } from "./day/breadth.js";
+import { FigureTable } from "./figure_table.js";
 import { changeOf, differenceText, KIND_WORDS, places, priceText, ratioText } from "./format.js";
 import { html } from "./html.js";
 
@@ -25,20 +26,9 @@ export const sessionText = ({ session }) => (session in SESSIONS && session !== 
 export function SeriesTable({ items, prevClose }) {
   if (!items.size) return null;
   return html`
-    <table class="series">
-      <caption class="visually-hidden">${say("Venues and sessions")}</caption>
-      <thead>
-        <tr>
-          <th scope="col">${say("Venue or session")}</th>
-          <th scope="col" class="number">${say("Price")}</th>
-          <th scope="col" class="number">${say("Change")}</th>
-          <th scope="col" class="number">${say("Volume")}</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${[...items].sort().map(([name, item]) => html`<${Line} key=${name} name=${name} item=${item} prevClose=${prevClose} />`)}
-      </tbody>
-    </table>
+    <${FigureTable} kind="series" caption=${say("Venues and sessions")} first=${say("Venue or session")} numbers=${[say("Price"), say("Change"), say("Volume")]}>
+      ${[...items].sort().map(([name, item]) => html`<${Line} key=${name} name=${name} item=${item} prevClose=${prevClose} />`)}
+    <//>
   `;
 }
 

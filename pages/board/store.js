@@ -121,13 +121,13 @@ export class Store {
   // The rows a visitor asked for, in the order asked for.
   select({ search = "", watched = null, filters = null, order }) {
     const wanted = words(search);
-    const found = this.all.filter(
+    this.all.sort(comparator(order)); // they mostly are in it: that is a look at each
+    return this.all.filter(
       (row) =>
         (watched === null || watched.has(row.isin)) &&
         (filters === null || isWanted(filters, row.instrument)) &&
         (!wanted.length || matches(row.text, wanted)),
     );
-    return found.sort(comparator(order));
   }
 
   // What changes are measured against: "close", "first", or "mixed".

@@ -246,16 +246,6 @@ class Row extends Component {
   constructor() {
     super();
     this.price = createRef();
-    this.cells = new Map(); // column -> a cell that seldom changes, and what it was drawn of
-  }
-
-  // What is drawn of the same as before is not drawn, nor compared, again.
-  kept(column, parts, draw) {
-    const known = this.cells.get(column);
-    if (known?.parts.every((part, place) => part === parts[place])) return known.cell;
-    const cell = draw();
-    this.cells.set(column, { parts, cell });
-    return cell;
   }
 
   shouldComponentUpdate(next) {
@@ -277,38 +267,12 @@ class Row extends Component {
   render({ row, index, columns, isMixed, isNew, isActive, isSelected, isWatched, ...rest }) {
     const { onStar, onSelect } = rest;
     const { isin, item, instrument, change } = row;
-    const star = (event) => {
-      event.stopPropagation();
-      onStar(isin);
-    };
     const timeMs = item.time / 1000;
     const cells = {
-      star: () =>
-        this.kept("star", [isin, instrument, isWatched], () => html`
-          <td role="gridcell" key="star" class="star">
-            <button
-              type="button"
-              class="quiet"
-              tabindex="-1"
-              aria-pressed=${isWatched}
-              aria-label=${say("Watch {name}", { name: nameOf(instrument, isin) })}
-              onClick=${star}
-            >
-              ${isWatched ? "★" : "☆"}
-            </button>
-          </td>
-        `),
-      name: () =>
-        this.kept("name", [isin, instrument, row.limit, row.isCorrected, row.statuses], () => {
-          const about = aboutText(instrument);
-          const name = nameOf(instrument, isin);
-          return html`
-            <td role="gridcell" key="name" class="name">
-              <span class="title" lang=${langOf(instrument)} title=${name}>${name}</span>
-              <span class="under" title=${about}><${Marks} row=${row} />${about}</span>
-            </td>
-          `;
-        }),
+      star: () => html`<${Star} key="star" isin=${isin} instrument=${instrument} isWatched=${isWatched} onStar=${onStar} />`,
+      name: () => html`
+        <${Name} key="name" row=${row} instrument=${instrument} limit=${row.limit} isCorrected=${row.isCorrected} statuses=${row.statuses} />
+      `,
       isin: () => html`
         <td role="gridcell" key="isin" class="isin code">
           ${isin} ${columns.every(({ id }) => id !== "name") && html`<${Marks} row=${row} />`}
@@ -350,6 +314,44 @@ class Row extends Component {
       >
         ${columns.map(({ id }) => cells[id]())}
       </tr>
+    `;
+  }
+}
+
+// Cells that seldom change: what is drawn of the same as before is not drawn again.
+class Star extends Component {
+  shouldComponentUpdate(next) {
+    return isOther(next, this.props);
+  }
+
+  render({ isin, instrument, isWatched, onStar }) {
+    const star = (event) => {
+      event.stopPropagation();
+      onStar(isin);
+    };
+    return html`
+      <td role="gridcell" class="star">
+        <button type="button" class="quiet" tabindex="-1" aria-pressed=${isWatched} aria-label=${say("Watch {name}", { name: nameOf(instrument, isin) })} onClick=${star}>
+          ${isWatched ? "★" : "☆"}
+        </button>
+      </td>
+    `;
+  }
+}
+
+class Name extends Component {
+  shouldComponentUpdate(next) {
+    return isOther(next, this.props);
+  }
+
+  render({ row, instrument }) {
+    const about = aboutText(instrument);
+    const name = nameOf(instrument, row.isin);
+    return html`
+      <td role="gridcell" class="name">
+        <span class="title" lang=${langOf(instrument)} title=${name}>${name}</span>
+        <span class="under" title=${about}><${Marks} row=${row} />${about}</span>
+      </td>
     `;
   }
 }

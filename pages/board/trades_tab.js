@@ -3,6 +3,7 @@
 import { useEffect } from "preact/hooks";
 
 import { say } from "../language.js";
+import { FigureTable } from "./figure_table.js";
 import { clockText, countText, priceText, zoneText } from "./format.js";
 import { html } from "./html.js";
 
@@ -18,20 +19,15 @@ export function TradesTab({ feed, name }) {
     ${missed !== 0 && html`<p class="soft note">${missed === null ? say("Some trades are missing.") : say("{count} trades are missing.", { count: countText(missed) })}</p>`}
     ${entries.length > 0 &&
     html`
-      <table class="trades">
-        <caption class="visually-hidden">${say("Newest trades of {name}, newest first", { name })}</caption>
-        <thead>
-          <tr>
-            <th scope="col">${say("Time")} <span class="zone">${zoneText()}</span></th>
-            <th scope="col" class="number">${say("Price")}</th>
-            <th scope="col" class="number">${say("Size")}</th>
-            <th scope="col">${say("Venue")}</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${entries.map((entry) => html`<${Entry} key=${entry.number} entry=${entry} />`)}
-        </tbody>
-      </table>
+      <${FigureTable}
+        kind="trades"
+        caption=${say("Newest trades of {name}, newest first", { name })}
+        first=${html`${say("Time")} <span class="zone">${zoneText()}</span>`}
+        numbers=${[say("Price"), say("Size")]}
+        last=${say("Venue")}
+      >
+        ${entries.map((entry) => html`<${Entry} key=${entry.number} entry=${entry} />`)}
+      <//>
     `}
   `;
 }

@@ -140,10 +140,12 @@ function Line({ trade, instruments }) {
       </tr>
     `;
   }
+  const instrument = instruments.get(trade.isin);
+  const name = nameOf(instrument, trade.isin);
   return html`
     <tr>
       <td class="soft time">${clockText(trade.time / 1_000, { withMilliseconds: true })}</td>
-      <td class="name" lang=${langOf(instruments.get(trade.isin))}>${nameOf(instruments.get(trade.isin), trade.isin)}</td>
+      <td class="name" lang=${langOf(instrument)} title=${name}>${name}</td>
       <td class="number">${priceText(trade.price)}</td>
       <td class="number soft">${priceText(trade.size)}</td>
     </tr>

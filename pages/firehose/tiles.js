@@ -51,7 +51,7 @@ class Tile extends Component {
   render({ name, price, change }) {
     return html`
       <li class="tile" ref=${this.box}>
-        <span class="name" lang="ko">${name}</span>
+        <span class="name" lang="ko" title=${name}>${name}</span>
         <b class=${`price ${change.kind}`}>${price === null ? "–" : priceText(price)}</b>
         <span class=${`ratio ${change.kind}`}>
           ${ratioText(change)}

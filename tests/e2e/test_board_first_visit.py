@@ -116,8 +116,9 @@ def watch_it(guest: Visitor) -> None:
 
 def set_an_alert(guest: Visitor) -> None:
     """It is told when the price is there."""
-    guest.press(guest.page.locator(".alerts summary"))
-    guest.page.locator(".alerts").get_by_label("Price", exact=True).fill("202000")
+    field = guest.page.locator(".alerts").get_by_label("Price", exact=True)
+    expect(field).to_be_in_viewport()
+    field.fill("202000")
     guest.steps += 1
     guest.button("Set alert")
     publish_trade(guest.board, 5, SAMSUNG, "202000", value=1_790_000_000)

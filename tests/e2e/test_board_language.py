@@ -68,7 +68,6 @@ def test_who_asks_for_korean_gets_it_everywhere(board: Board) -> None:
     expect(page.locator(".side.polled .price")).to_have_text("201,000")
     assert english_left(page) == []
     page.get_by_role("tab", name="차트").click()
-    page.locator(".alerts summary").click()
     page.get_by_label("현재가", exact=True).fill("201,500")
     page.get_by_role("button", name="알림 설정").click()
     publish_trade(board, 4, SAMSUNG, "202000", volume=3_001, value=1_780_202_000)

@@ -10,13 +10,11 @@ from playwright.sync_api import Page, expect
 
 from tests.conftest import eventually
 from tests.e2e.board_page import SETTLED, Board, publish_trade, running_board
+from tests.e2e.readable import SIZES, unreadable_texts
 from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.samples import make_isins
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis, pytest.mark.timeout(240)]
-
-# A phone, a notebook, the same at 200 %, a tablet, a desk.
-SIZES = [(390, 844), (1440, 900), (720, 450), (1024, 768), (2560, 1300)]
 
 # Code, name, market, sector, previous close, and the prices of two windows.
 LISTED = """
@@ -40,59 +38,6 @@ ETHUSDT Ethereum CRYPTO Layer_1 2500.00000000 2500.00000000 2512.50000000
 MARKETS = [line.split() for line in LISTED.split("\n") if line]
 CODES = [code for code, *_ in MARKETS]
 ISINS = dict(zip(CODES, make_isins(len(CODES)), strict=True))
-
-# Texts that cannot be read, each with its fault. What a scroller's edge or head cuts
-# can be scrolled to; a name that ends in dots is told by its title.
-UNREADABLE = r"""() => {
-  const found = [];
-  const texts = [];
-  const unseen = ".visually-hidden, [inert], option, [hidden], noscript, script";
-  const figures = ".number, .price, .change, .ratio, .ends, .counts, .sum, .level";
-  const isOf = (value, ...names) => names.includes(value);
-  const isRolled = getComputedStyle(document.body).overflowY === "visible";
-  const head = document.querySelector(".scroller thead")?.getBoundingClientRect();
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const text = node.data.trim();
-    const own = node.parentElement;
-    if (!text || own.closest(unseen) || !own.checkVisibility()) continue;
-    const range = document.createRange();
-    range.selectNodeContents(node);
-    const boxes = [...range.getClientRects()].filter(({ width }) => width);
-    const isOut = (edge) => boxes.some((box) =>
-      box.left < edge.left - 1 || box.right > edge.right + 1 ||
-      box.top < edge.top - 3 || box.bottom > edge.bottom + 3);
-    const under = own.closest(".scroller tbody") && head;
-    let isAway = under && boxes.some(({ top }) => top < under.bottom - 1);
-    let isCut = false;
-    let hasDots = false;
-    for (let up = own; up !== document.body; up = up.parentElement) {
-      const { overflowX, textOverflow, clipPath } = getComputedStyle(up);
-      isAway ||= clipPath !== "none";
-      if (overflowX === "visible" || !isOut(up.getBoundingClientRect())) continue;
-      if (isOf(overflowX, "auto", "scroll")) isAway = true;
-      else if (textOverflow === "ellipsis" && own.closest("[title]")) hasDots = true;
-      else isCut = true;
-    }
-    if (isAway) continue;
-    const where = `${own.closest("[id]")?.id} ${own.className}: ${text}`;
-    const bottom = isRolled ? Infinity : innerHeight;
-    isCut ||= isOut({ left: 0, right: innerWidth, top: -Infinity, bottom });
-    if (isCut || (hasDots && own.closest(figures))) found.push(`cut: ${where}`);
-    const layer = own.closest(".detail, dialog, #told");
-    if (!hasDots) texts.push(...boxes.map((box) => ({ where, box, layer, node })));
-  }
-  texts.forEach((one, place) => {
-    for (const other of texts.slice(place + 1)) {
-      if (one.layer !== other.layer || one.node === other.node) continue;
-      const [a, b] = [one.box, other.box];
-      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
-      const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-      if (wide > 1 && high > 4) found.push(`${one.where} on ${other.where}`);
-    }
-  });
-  return found;
-}"""
 
 UNFOLD = """(panel) => {
   for (const fold of panel.querySelectorAll("details")) fold.open = true;
@@ -131,10 +76,13 @@ def unreadable(board: Board, size: tuple[int, int]) -> dict[str, list[str]]:
 
     def look(shown: str) -> None:
         page.evaluate(SETTLED, size[0])
-        found[f"{size[0]} {shown}"] = page.evaluate(UNREADABLE)
+        found[f"{size[0]} {shown}"] = unreadable_texts(page)
 
     page.set_viewport_size({"width": size[0], "height": size[1]})
     look("all")
+    page.locator("#alerts").click()
+    look("alerts")
+    page.keyboard.press("Escape")
     for market in ("KOSPI", "NASDAQ", "CRYPTO") if size in SIZES[:2] else ():
         tile = page.locator("#glance button", has_text=market)
         tile.click()
@@ -145,6 +93,9 @@ def unreadable(board: Board, size: tuple[int, int]) -> dict[str, list[str]]:
         expect(page.locator(".detail .candles")).to_be_visible()
         page.locator(".detail").evaluate(UNFOLD)
         look(code)
+    for tab in ("polling", "trades"):
+        page.locator(f"#tab-{tab}").click()
+        look(tab)
     for view, part in (("map", "#map canvas"), ("charts", "#charts canvas")):
         page.evaluate("(view) => { location.hash = `#/${view}`; }", view)
         page.locator(part).first.wait_for()
@@ -158,8 +109,10 @@ def test_every_text_can_be_read_at_every_size_and_price(board: Board) -> None:
     page = board.page
     found = [unreadable(board, size) for size in SIZES]
     page.locator("#language").click()
-    found.append(unreadable(board, SIZES[0]))
+    page.emulate_media(color_scheme="dark")
+    found += [unreadable(board, size) for size in SIZES]
     page.locator("#language").click()
+    page.emulate_media(color_scheme="light")
     assert [one for one in found if one] == []
     digits_are_in_titles(board)
     the_panel_stays(board)

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.conftest import eventually
 from tests.e2e.axe import grave_findings
+from tests.e2e.readable import unreadable_sizes
 from tests.e2e.words import english_left
 from tests.gateway.operators.firehose.trade_log import TradeLog
 from tests.gateway.publisher import Publisher
@@ -117,8 +118,11 @@ def test_both_sides_count_and_show_the_same_instruments(
             eventually(lambda: page.evaluate("document.getAnimations().length") == 0)
             assert grave_findings(page) == []
             assert page.evaluate("document.body.scrollWidth") <= width
+        found = unreadable_sizes(page, "English")
         page.get_by_role("button", name="한국어").click()
         expect(page.get_by_role("button", name="일시정지")).to_be_visible()
+        found += unreadable_sizes(page, "Korean")
+        assert "\n".join(found) == ""
         assert english_left(page) == []
         page.get_by_role("button", name="English").click()
         assert viewers(gateway)

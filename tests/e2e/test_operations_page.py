@@ -22,6 +22,7 @@ from tests.conftest import eventually
 from tests.e2e.axe import grave_findings
 from tests.e2e.feeds import connect
 from tests.e2e.live_job import LiveJob, live_job
+from tests.e2e.readable import unreadable_sizes
 from tests.e2e.words import english_left
 from tests.gateway.samples import SAMSUNG
 from tests.gateway.servers import Gateway, running_gateway
@@ -623,11 +624,16 @@ def test_clients_of_other_gateways_are_shown_in_korean_as_in_english(
 def test_an_accessibility_scan_finds_nothing_serious(
     view: Page, gateway: Gateway
 ) -> None:
-    """With everything open, in light and dark, and greyed; nothing sticks out."""
+    """With everything open, in light and dark, and greyed; every text can be read."""
     with gateway.stream():
         expect(view.locator("[data-client]")).to_have_count(1, timeout=WITHIN_MS)
-        for summary in view.locator("summary").all():
-            summary.click()
+        found = []
+        for language in ("Korean", "English"):
+            view.locator("#language").click()
+            for summary in view.locator("summary").all():
+                summary.click()
+            found += unreadable_sizes(view, language)
+        assert "\n".join(found) == ""
         assert grave_findings(view) == []
         view.emulate_media(color_scheme="dark")
         assert grave_findings(view, "color-contrast") == []

@@ -14,12 +14,14 @@ import { areNotificationsOn, isSoundOn, setNotifications, setSound } from "./sig
 import { toldText } from "./words.js";
 
 const MOST_SHOWN = 3;
+const roomy = matchMedia("(min-width: 72rem) and (min-height: 48rem)");
 
-// Properties: alerts (watcher.js), store, isin.
+// Properties: alerts (watcher.js), store, isin. Where there is room they are unfolded.
 export function InstrumentAlerts({ alerts, store, isin }) {
   const shown = alerts.of(isin);
+  const [isOpen] = useState(roomy.matches);
   return html`
-    <details class="windows alerts">
+    <details class="windows alerts" open=${isOpen}>
       <summary>${say("Alerts")} <span class="count">${shown.length || ""}</span></summary>
       <${AlertForm}
         key=${isin}

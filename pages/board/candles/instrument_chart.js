@@ -2,6 +2,7 @@
 
 import { say } from "../../language.js";
 import { Chart } from "../chart.js";
+import { FigureTable } from "../figure_table.js";
 import { Fold } from "../fold.js";
 import { eyeText, places, zoneText } from "../format.js";
 import { html } from "../html.js";
@@ -69,32 +70,25 @@ function Choice({ label, name, isPressed, onPress }) {
 
 function Bars({ bars, interval, name }) {
   return html`
-    <table>
-      <caption class="visually-hidden">${say("Newest bars of {name}, newest first", { name })}</caption>
-      <thead>
-        <tr>
-          <th scope="col">${say("Start")} <span class="zone">${zoneText()}</span></th>
-          ${[say("price::Open"), say("High"), say("Low"), say("price::Close"), say("Volume")].map(
-            (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
-          )}
-        </tr>
-      </thead>
-      <tbody>
-        ${bars
-          .slice(-TABLE_ROWS)
-          .reverse()
-          .map(
-            (bar) => html`
-              <tr key=${bar.start} title=${barText(bar, interval)}>
-                <td>${spanText(bar, interval)}</td>
-                ${["open", "high", "low", "close", "volume"].map(
-                  (field) => html`<td key=${field} class="number">${amountText(bar[field])}</td>`,
-                )}
-              </tr>
-            `,
-          )}
-      </tbody>
-    </table>
+    <${FigureTable}
+      caption=${say("Newest bars of {name}, newest first", { name })}
+      first=${html`${say("Start")} <span class="zone">${zoneText()}</span>`}
+      numbers=${[say("price::Open"), say("High"), say("Low"), say("price::Close"), say("Volume")]}
+    >
+      ${bars
+        .slice(-TABLE_ROWS)
+        .reverse()
+        .map(
+          (bar) => html`
+            <tr key=${bar.start} title=${barText(bar, interval)}>
+              <td>${spanText(bar, interval)}</td>
+              ${["open", "high", "low", "close", "volume"].map(
+                (field) => html`<td key=${field} class="number">${amountText(bar[field])}</td>`,
+              )}
+            </tr>
+          `,
+        )}
+    <//>
   `;
 }
 

@@ -3,6 +3,7 @@
 
 import { say } from "../../language.js";
 import { shortText } from "../day/breadth.js";
+import { FigureTable } from "../figure_table.js";
 import { countText, eyeText, priceText } from "../format.js";
 import { Fold } from "../fold.js";
 import { html } from "../html.js";
@@ -29,31 +30,25 @@ function Groups({ groups, hasSums, onGroup }) {
   const sums = [...groups].map(([name, rows]) => summary(name, rows, hasSums)).sort((a, b) => b.size - a.size);
   return html`
     <div class="scrolls" tabindex="0" role="region" aria-label=${say("Groups as a table")}>
-      <table class="greys">
-        <caption class="visually-hidden">${say("Groups of the map, the largest first")}</caption>
-        <thead>
-          <tr>
-            <th scope="col">${say("Group")}</th>
-            ${[say("Stocks"), say("Up"), say("Unchanged"), say("Down"), sizeName(hasSums)].map(
-              (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          ${sums.slice(0, MOST).map(
-            ({ name, instruments, up, same, down, size }) => html`
-              <tr key=${name}>
-                <th scope="row"><button type="button" class="quiet" lang="ko" onClick=${() => onGroup(name)}>${groupName(name)}</button></th>
-                <td class="number">${countText(instruments)}</td>
-                <td class="number up">${countText(up)}</td>
-                <td class="number">${countText(same)}</td>
-                <td class="number down">${countText(down)}</td>
-                <td class="number">${shortText(size)}</td>
-              </tr>
-            `,
-          )}
-        </tbody>
-      </table>
+      <${FigureTable}
+        kind="greys"
+        caption=${say("Groups of the map, the largest first")}
+        first=${say("Group")}
+        numbers=${[say("Stocks"), say("Up"), say("Unchanged"), say("Down"), sizeName(hasSums)]}
+      >
+        ${sums.slice(0, MOST).map(
+          ({ name, instruments, up, same, down, size }) => html`
+            <tr key=${name}>
+              <th scope="row"><button type="button" class="quiet" lang="ko" onClick=${() => onGroup(name)}>${groupName(name)}</button></th>
+              <td class="number">${countText(instruments)}</td>
+              <td class="number up">${countText(up)}</td>
+              <td class="number">${countText(same)}</td>
+              <td class="number down">${countText(down)}</td>
+              <td class="number">${shortText(size)}</td>
+            </tr>
+          `,
+        )}
+      <//>
       ${rest(sums.length)}
     </div>
   `;
@@ -64,31 +59,25 @@ function Instruments({ rows, hasSums, onSelect }) {
   const largest = [...rows].sort((a, b) => size(b) - size(a)).slice(0, MOST);
   return html`
     <div class="scrolls" tabindex="0" role="region" aria-label=${say("Stocks as a table")}>
-      <table class="greys">
-        <caption class="visually-hidden">${say("Stocks of the map, the largest first")}</caption>
-        <thead>
-          <tr>
-            <th scope="col">${say("Stock")}</th>
-            ${[say("Price"), say("Change"), sizeName(hasSums)].map(
-              (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          ${largest.map(
-            (row) => html`
-              <tr key=${row.isin}>
-                <th scope="row">
-                  <button type="button" class="quiet" lang=${langOf(row.instrument)} onClick=${() => onSelect(row.isin)}>${nameOf(row.instrument, row.isin)}</button>
-                </th>
-                <td class=${`number ${row.change.kind}`} title=${priceText(row.item.price)}>${eyeText(row.item.price, row.digits)}</td>
-                <td class=${`number ${row.change.kind}`}><${Change} row=${row} /></td>
-                <td class="number">${shortText(size(row))}</td>
-              </tr>
-            `,
-          )}
-        </tbody>
-      </table>
+      <${FigureTable}
+        kind="greys"
+        caption=${say("Stocks of the map, the largest first")}
+        first=${say("Stock")}
+        numbers=${[say("Price"), say("Change"), sizeName(hasSums)]}
+      >
+        ${largest.map(
+          (row) => html`
+            <tr key=${row.isin}>
+              <th scope="row">
+                <button type="button" class="quiet" lang=${langOf(row.instrument)} onClick=${() => onSelect(row.isin)}>${nameOf(row.instrument, row.isin)}</button>
+              </th>
+              <td class=${`number ${row.change.kind}`} title=${priceText(row.item.price)}>${eyeText(row.item.price, row.digits)}</td>
+              <td class=${`number ${row.change.kind}`}><${Change} row=${row} /></td>
+              <td class="number">${shortText(size(row))}</td>
+            </tr>
+          `,
+        )}
+      <//>
       ${rest(rows.length)}
     </div>
   `;
