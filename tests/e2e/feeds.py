@@ -199,21 +199,24 @@ def disordered(events: Iterable[Event], chance: Random) -> Iterator[Event]:
         yield event._replace(due_us=due_us)
 
 
-def take_back(events: Iterable[Event], chance: Random) -> Iterator[Event]:
+def take_back(
+    events: Iterable[Event], chance: Random, often: float = 1
+) -> Iterator[Event]:
     """Yield events; a part of them corrects another trade, a part is cancelled later.
 
-    That is the newest trade of the instrument, one of long ago, or none at all.
+    That is the newest trade of the instrument, one of long ago, or none at all. Parts
+    are ``often`` times ``CORRECTED`` and ``CANCELLED``.
     """
     seqs: dict[str, list[int]] = {}
     for event in events:
         trade = Trade.from_wire(event.payload)
         known = seqs.setdefault(event.key, [])
-        if known and chance.random() < CORRECTED:
+        if known and chance.random() < CORRECTED * often:
             fields = {**trade.extra, "corrects": chance.choice([known[-1], *known])}
             event = event._replace(payload=replace(trade, extra=fields).to_wire())
         yield event
         known.append(trade.seq)
-        if chance.random() < CANCELLED:
+        if chance.random() < CANCELLED * often:
             number = chance.choice([known[-1], known[0], chance.choice(known), NOBODYS])
             fields = {"isin": trade.isin, "time": trade.time_us, "cancels": number}
             yield event._replace(payload=Trade.from_fields(fields).to_wire())
