@@ -27,7 +27,8 @@ of its own: its made-up trades are nothing for somebody else's topic.
 
 OF_A_DEPLOYMENT = (
     *("redis_url", "redis_replicas", "namespace", "list_instruments", "job", "standby"),
-    *("other_gateways", "incidents_file", "analytics_checkpoint"),
+    *("other_gateways", "follow", "follow_token_file"),
+    *("incidents_file", "analytics_checkpoint"),
     *("archive_dir", "archive_name", "archive_topics", "postgres_url"),
 )
 """Settings of a deployment's server, job, gateways, state and archive. A run has its

@@ -181,12 +181,13 @@ def drive_blocking() -> None:
             with suppress(TickError):
                 held.client.__exit__(None, None, None)
             held.client = None
-        if order["do"] == "follow":
-            held = Held()
-            held.make(BlockingTickClient, order).__enter__()
-            held.follow(order["keys"], order.get("last", 1))
-        else:
-            with suppress(TickError):
+        # A server may close for good before anything was asked for.
+        with suppress(TickError):
+            if order["do"] == "follow":
+                held = Held()
+                held.make(BlockingTickClient, order).__enter__()
+                held.follow(order["keys"], order.get("last", 1))
+            else:
                 obey(held, order)
 
 
