@@ -7,6 +7,7 @@ import { isTranslated, language, say } from "../language.js";
 export const SENTENCES = {
   // What is wrong
   "Redis has not answered": "Redis 응답 없음",
+  "The gateway that is followed has not answered": "따르는 게이트웨이가 응답 없음",
   "The data in Redis has not been readable": "Redis의 데이터를 읽을 수 없음",
   "The trade log has not answered": "체결 로그 응답 없음",
   "There has been no trade log": "체결 로그가 없음",
@@ -48,6 +49,8 @@ export const SENTENCES = {
   "Many clients have taken nothing": "많은 클라이언트가 아무것도 받지 않음",
 
   // What to do
+  "Bring it back, or follow another one. The log lines say why there is no line; once there is one, the stream goes on where it was.":
+    "그 게이트웨이를 되살리거나 다른 게이트웨이를 따르세요. 연결이 없는 까닭은 로그에 있습니다. 연결되면 스트림은 멈춘 곳부터 이어집니다.",
   "Bring Redis back. Feeds and the job wait for it and go on by themselves.":
     "Redis를 다시 살리세요. 피드와 작업은 기다렸다가 스스로 이어 갑니다.",
   "The reason says which data. Another version of the throttle, or somebody else, has written to its keys.":
@@ -140,6 +143,7 @@ export const SENTENCES = {
   "not readable": "읽을 수 없음",
   "not seen": "보이지 않음",
   "not known": "알 수 없음",
+  "see upstream": "위 게이트웨이에서 확인",
   "waits for the log": "로그 대기",
   "no new window": "새 구간 없음",
   "waits for windows": "구간 대기",
