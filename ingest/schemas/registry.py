@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -131,7 +131,8 @@ class _NotThere(Exception):
     """The registry has no such schema."""
 
 
-@lru_cache(maxsize=4)
+# None is let go of, with its open connection: settings name one, or a few.
+@cache
 def open_registry(url: str) -> SchemaRegistry:
     """Return what asks the registry there, the same one for a process's life."""
     return SchemaRegistry(url)
