@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from gateway.admission.shared_figures import Seat
-from gateway.health.client_states import ClientRow, State, row_of, take_census
+from gateway.health.client_census import take_census
+from gateway.health.client_states import ClientRow, State, row_of
 from gateway.health.findings import Diagnosis, Finding, diagnose
 from gateway.health.incidents.incident_book import Incident
 from gateway.health.incidents.incident_keeper import IncidentKeeper

@@ -1,4 +1,8 @@
-"""The trade, a contract: what one is, by ``trade_v1.py``, and its forms. Pure."""
+"""The trade: what one execution is, when it is valid, how it is written. Pure.
+
+This module is a contract: everything downstream may import it. The rules, which those
+who append share, are stated in ``tickthrottle_client/trade_v1.py``.
+"""
 
 import re
 from collections.abc import Mapping

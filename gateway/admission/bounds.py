@@ -1,4 +1,7 @@
-"""Bounds of connections that nobody has to choose: no settings. Pure."""
+"""Bounds of a gateway's connections that nobody has to choose. Pure.
+
+Those that depend on a machine, or on who its clients are, are settings.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""How many may connect, how fast a client may send; time is an argument. Pure."""
+"""How many may connect, and how fast a client may send. Pure.
+
+Time is an argument.
+"""
 
 from math import ceil
 from secrets import token_bytes

@@ -1,4 +1,7 @@
-"""Turns at what only a few may do at a time: each address has its own queue."""
+"""Turns at what only a few may do at a time: each address has its own queue.
+
+Whoever asks for much waits behind himself alone, and how many may wait is bounded.
+"""
 
 import asyncio
 from collections import Counter, deque

@@ -1,4 +1,8 @@
-"""What an answer costs, in rows of some 10 us, and who has spent what he may. Pure."""
+"""What an answer costs a gateway, in rows, and who has spent what he may. Pure.
+
+The unit is a row: encoding an instrument's latest trade, some ten microseconds of a
+core. Time is an argument.
+"""
 
 from collections.abc import Iterable
 

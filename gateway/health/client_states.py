@@ -1,10 +1,6 @@
-"""In which state a client is, how many are in each, and which are slowest."""
+"""In which state a client is, and which of two is slower. Pure."""
 
-import asyncio
-import time
-from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import heappush, heapreplace
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field
@@ -20,9 +16,6 @@ something waiting, ``stuck`` has taken not one byte of it for a second or longer
 STATES: tuple[State, ...] = get_args(State)
 
 STUCK_AFTER_S = 1.0
-
-SLICE_S = 0.002
-_AT_ONCE = 32
 
 Slowness = tuple[int, int, int]
 
@@ -79,46 +72,3 @@ def row_of(client: Client, now_s: float, now_ms: int) -> ClientRow:
         time_of_day(client.connected_s),
         time_of_day(client.sent_s),
     )
-
-
-class ClientCensus:
-    """Counts clients by state and keeps the ``most`` slowest; ``only`` of a state."""
-
-    def __init__(self, most: int = 0, only: State | None = None) -> None:
-        self.states: dict[State, int] = dict.fromkeys(STATES, 0)
-        self._most = most
-        self._only = only
-        self._count = 0
-        self._slowest: list[tuple[Slowness, int, Client]] = []
-
-    def add(self, client: Client, now_s: float) -> None:
-        state = state_of(client, now_s)
-        self.states[state] += 1
-        self._count += 1
-        if not self._most or self._only not in (None, state):
-            return
-        # Of two equally slow ones the older comes first; no two have the same number.
-        slow = slowness(state, client.sender.unsent_bytes, client.delivery.pending)
-        entry = (slow, -self._count, client)
-        if len(self._slowest) < self._most:
-            heappush(self._slowest, entry)
-        elif entry > self._slowest[0]:
-            heapreplace(self._slowest, entry)
-
-    def slowest(self) -> list[Client]:
-        return [client for _, _, client in sorted(self._slowest, reverse=True)]
-
-
-async def take_census(
-    clients: Iterable[Client], most: int = 0, only: State | None = None
-) -> ClientCensus:
-    census = ClientCensus(most, only)
-    now_s = began_s = time.monotonic()
-    for number, client in enumerate(clients, 1):
-        census.add(client, now_s)
-        if number % _AT_ONCE == 0:
-            now_s = time.monotonic()
-            if now_s - began_s > SLICE_S:
-                await asyncio.sleep(0)
-                now_s = began_s = time.monotonic()
-    return census

@@ -1,4 +1,7 @@
-"""Every fault, as in docs/operators.md: stage, level, words, what to do. Pure."""
+"""Every fault that can be found: its stage, level and words, and what to do. Pure.
+
+docs/operators.md has a line for each code.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, get_args

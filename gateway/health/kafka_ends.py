@@ -1,4 +1,7 @@
-"""Asks brokers where the trade log ends; a fault is a sentence, never an error."""
+"""Asks the brokers of Kafka where the trade log ends.
+
+A log that cannot be asked is a sentence to show, never an error.
+"""
 
 from typing import TYPE_CHECKING
 

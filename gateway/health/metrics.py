@@ -1,4 +1,8 @@
-"""What the gateway counts and sees, told to Prometheus a few times a second."""
+"""What the gateway counts and sees, as Prometheus metrics.
+
+Nothing of it is in the way of a frame: counters stay plain numbers, and are told here
+a few times a second.
+"""
 
 import asyncio
 import itertools
@@ -10,7 +14,8 @@ from typing import Any, Literal
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from gateway.health.client_states import STATES, take_census
+from gateway.health.client_census import take_census
+from gateway.health.client_states import STATES
 from gateway.health.finding_codes import CODES
 from gateway.health.findings import Finding
 from gateway.health.jobs import PipelineState

@@ -1,4 +1,7 @@
-"""Why the gateway is not ready, and since when; else see ``findings``. Pure."""
+"""Why the gateway is not ready, and since when. Pure.
+
+Everything else that is wrong with the pipeline is found in ``findings``.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

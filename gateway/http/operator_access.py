@@ -1,4 +1,8 @@
-"""Who may use the operators' port: it is on loopback unless there is a token."""
+"""Who may use the operators' listener.
+
+It is a port of its own, on loopback unless there is a token. What is for operators
+only is not among the routes of the public port at all.
+"""
 
 from hashlib import sha256
 from hmac import compare_digest

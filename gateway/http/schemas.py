@@ -1,4 +1,8 @@
-"""What answers look like, for the OpenAPI document; they are not built with these."""
+"""What answers look like, for the OpenAPI document; they are not built with these.
+
+Answers are joined from finished JSON, so that a price keeps its text. A test holds
+real answers against these schemas.
+"""
 
 from typing import Annotated, Any, Literal
 

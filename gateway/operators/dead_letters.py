@@ -1,4 +1,7 @@
-"""Reads dead letters, newest first, from many streams at once and never all."""
+"""Reads dead letters, newest first, from many streams at once and never all of them.
+
+``Stack`` is pure; ``read_letters`` asks Redis.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

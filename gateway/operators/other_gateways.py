@@ -1,4 +1,8 @@
-"""Asks the other gateways for their clients, when an operator wants to see them."""
+"""Asks the other gateways for their clients, when an operator wants to see them.
+
+A gateway writes nothing to Redis, so it cannot tell the others what it knows: whoever
+looks at one has it ask the others, as one operator more.
+"""
 
 import asyncio
 from collections.abc import Collection

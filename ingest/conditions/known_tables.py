@@ -1,4 +1,7 @@
-"""The tables of sale conditions; Spark's workers load it: without pydantic."""
+"""The tables of sale conditions, the product's and users'.
+
+Decoders of users load this in Spark's workers: it loads no pydantic.
+"""
 
 import re
 from functools import lru_cache

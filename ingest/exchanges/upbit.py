@@ -1,4 +1,7 @@
-"""Upbit, a Korean exchange for crypto: public trades, no key. Pure."""
+"""Upbit, a Korean exchange for crypto: public trades, no key. Pure.
+
+Every frame of a trade also has the close of the day before (``prev_closing_price``).
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

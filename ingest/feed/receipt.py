@@ -1,4 +1,7 @@
-"""The receipt that a feed has left (``receipt_v1.py``), read to be reconciled. Pure."""
+"""The receipt a feed has left behind, read to be reconciled with the log. Pure.
+
+Its form is that of ``tickthrottle_client/receipt_v1.py``, which whoever appends writes.
+"""
 
 from dataclasses import asdict
 

@@ -1,4 +1,8 @@
-"""How a file of trades or instruments is written, as its options say. Pure."""
+"""How a file is written: what its options say of delimiters, names and numbers. Pure.
+
+The same options are those of trades (``ingest``, ``replay``, ``run --tape``) and of
+instrument lists (``instruments load``).
+"""
 
 import codecs
 import re

@@ -1,4 +1,8 @@
-"""Which column is which field, and guesses to show if one is missing. Pure."""
+"""A header of CSV: which column is which field, and what helps if one is missing. Pure.
+
+What is guessed here stands in messages and in what ``inspect`` shows; no reader takes a
+guess by itself.
+"""
 
 import re
 from collections import Counter

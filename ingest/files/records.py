@@ -1,4 +1,7 @@
-"""Pieces of a stream, cut into records, or an ``InvalidTrade`` for one. Pure."""
+"""Pieces of a stream, cut into records: lines, and values of CSV over several lines.
+
+Pure. A record that cannot be one is an ``InvalidTrade`` in its place.
+"""
 
 import csv
 import re

@@ -1,4 +1,8 @@
-"""Which session a trade is of: ``regular``, ``pre``, ``after`` or ``closed``."""
+"""Which session of its market a trade is of, where the trade does not say it.
+
+The calendar says when the regular session is. What comes before it on the same day is
+``pre``, what comes after it is ``after``, and on a day without one all is ``closed``.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,8 @@
-"""A TLS connection given up while it is made is no error, whatever uvloop says."""
+"""A TLS connection that is given up while it is being made is no error.
+
+uvloop answers what the server still sends on it with "Fatal error on SSL protocol" and
+a stack trace, although whoever gave it up has said so already.
+"""
 
 import asyncio
 from collections.abc import Mapping

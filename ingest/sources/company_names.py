@@ -1,4 +1,8 @@
-"""Made-up company names in Hangul, and the sectors they speak of. Pure."""
+"""Made-up company names in Hangul, and the sectors they speak of. Pure.
+
+Nobody is meant: a name is three syllables drawn from lists, and perhaps a word of
+its sector.
+"""
 
 from random import Random
 

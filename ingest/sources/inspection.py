@@ -1,4 +1,7 @@
-"""What a file seems to be: guesses, which are shown and taken by nobody. Pure."""
+"""What a file seems to be, and which options take its trades. Pure.
+
+Guesses are made here only: they are shown, and whoever reads says them as options.
+"""
 
 import json
 from collections.abc import Iterator, Mapping

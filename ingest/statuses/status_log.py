@@ -1,4 +1,8 @@
-"""Adds statuses to Redis by one script: numbered, once, with the trade before."""
+"""Adds statuses to Redis: numbered, once each, with the trade that came before.
+
+One script does all of it, so a status has its place between two trades of its
+instrument in the log, and a status that is sent again is not doubled.
+"""
 
 from enum import Enum
 from hashlib import sha256

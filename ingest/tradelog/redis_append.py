@@ -1,4 +1,8 @@
-"""One append of many entries to Redis, each until it is acknowledged."""
+"""One append to streams of Redis: many entries, until each is acknowledged.
+
+A client library takes 10 us an entry for its command and its reply. All that differs
+between these commands is a stream and a payload, so they are built here.
+"""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,8 @@
-"""A client of tickthrottle: follows its stream, appends to its log, loads late."""
+"""A client of tickthrottle for scripts: follows its stream, appends to its trade log.
+
+Nothing is loaded before it is asked for: who only appends needs no websockets, and the
+product itself takes no more of this package than its contracts.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,8 @@
-"""A topic: how to reach it, which one it is, what its errors mean, for all."""
+"""A topic of Kafka: how to reach it, which one it is, what its errors mean.
+
+Everything that talks to Kafka goes through this file, so that a wrong password or a
+broker that is away is the same clear sentence everywhere.
+"""
 
 import time
 from collections.abc import Callable, Mapping

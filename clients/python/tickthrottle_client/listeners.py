@@ -1,9 +1,7 @@
-"""Who is called for which key, and what is said of keys of which nothing came. Pure."""
+"""Who is called for which key. Pure."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
-
-SHOWN = 10
 
 Listener: TypeAlias = Callable[[dict[str, Any]], object]
 
@@ -38,14 +36,3 @@ class Listeners(dict[str, list[Listener]]):
         for key in keys:
             for listener in tuple(self.get(key, ())):
                 listener(news)
-
-
-def silence_of(keys: Sequence[str], *, has_begun: bool) -> str:
-    """Return a sentence on some keys; ``has_begun``: any window was ever published."""
-    further = len(keys) - SHOWN
-    names = ", ".join(keys[:SHOWN]) + (f" and {further} more" if further > 0 else "")
-    if has_begun:
-        why = "not traded since the stream began; the next trade will be told"
-    else:
-        why = "the stream has not begun; its first window will be told"
-    return f"nothing yet of {names}: {why}"

@@ -1,4 +1,7 @@
-"""Which hosts are this machine itself: no proxy leads there. Pure."""
+"""Which hosts are this machine itself: no proxy leads there.
+
+Pure.
+"""
 
 from ipaddress import IPv6Address, ip_address
 

@@ -1,4 +1,8 @@
-"""Appends to Redis Streams, and only to the very log that it was opened on."""
+"""Appends to a trade log in Redis Streams, and only to the log that it was opened on.
+
+A script compares the log's identity before it appends: a log that was emptied meanwhile
+gets nothing, not even of an append that was under way.
+"""
 
 import logging
 from collections import Counter

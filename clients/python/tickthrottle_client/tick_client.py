@@ -44,7 +44,7 @@ from tickthrottle_client.item_sums import (
     read_day,
     with_day,
 )
-from tickthrottle_client.listeners import Listeners, silence_of
+from tickthrottle_client.listeners import Listeners
 from tickthrottle_client.loopback import is_loopback
 from tickthrottle_client.row_positions import (
     EVERY,
@@ -52,6 +52,7 @@ from tickthrottle_client.row_positions import (
     RowPositions,
     wire_fields,
 )
+from tickthrottle_client.silent_keys import silence_of
 from tickthrottle_client.status_book import (
     InstrumentStatus,
     StatusBook,

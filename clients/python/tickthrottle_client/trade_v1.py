@@ -1,4 +1,7 @@
-"""What a trade is: fields, rules, form in a log, for all who append or read. Pure."""
+"""What a trade is: its fields, its rules, how it is written in a log. Pure.
+
+Whoever appends checks by these rules, and whoever reads does.
+"""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,8 @@
-"""What a trade counts for: last price, range, volume, or all three. Pure."""
+"""What a trade counts for, as its field ``updates`` says. Pure.
+
+Exchanges publish which trades set the last price, which of them widen the range of the
+day, and which add to its volume. A trade that says nothing counts for all three.
+"""
 
 from itertools import permutations
 from typing import NamedTuple

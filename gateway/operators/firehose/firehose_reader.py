@@ -1,4 +1,8 @@
-"""Every trade as it comes, read ten times a second while anybody looks at it."""
+"""The firehose: every trade as it comes, for those few who look at it.
+
+While nobody does, nothing is read. While somebody does, the log is looked at ten times
+a second, once for all viewers, and a look is bounded whatever the log brings.
+"""
 
 import asyncio
 import time

@@ -4,12 +4,11 @@ import json
 
 import pytest
 
+from gateway.health.client_census import ClientCensus, take_census
 from gateway.health.client_states import (
     STATES,
-    ClientCensus,
     row_of,
     state_of,
-    take_census,
 )
 from gateway.settings import GatewaySettings
 from gateway.stream.counters import Counters
@@ -117,7 +116,7 @@ async def test_many_clients_are_looked_at_in_slices(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The event loop gets its turn in between, and nobody is left out."""
-    monkeypatch.setattr("gateway.health.client_states.SLICE_S", 0.0)
+    monkeypatch.setattr("gateway.health.client_census.SLICE_S", 0.0)
     crowd = Crowd()
     for _ in range(100):
         crowd.listener()

@@ -1,6 +1,6 @@
 """What is said of keys of which nothing has come."""
 
-from tickthrottle_client.listeners import SHOWN, silence_of
+from tickthrottle_client.silent_keys import SHOWN, silence_of
 
 
 def test_ten_keys_are_named_and_the_others_counted() -> None:
@@ -15,6 +15,7 @@ def test_ten_keys_are_named_and_the_others_counted() -> None:
 
 
 def test_a_stream_that_has_not_begun_is_no_matter_of_the_instrument() -> None:
+    """Nothing of anything is there."""
     assert silence_of(["*"], has_begun=False) == (
         "nothing yet of *: the stream has not begun; its first window will be told"
     )
