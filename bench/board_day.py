@@ -75,8 +75,10 @@ def held(page: Page) -> dict[str, str]:
     heap = tools.send("Runtime.getHeapUsage")["usedSize"] / 2**20
     counts = tools.send("Memory.getDOMCounters")
     tools.detach()
-    found = {"heap, MiB": f"{heap:.2f}"}
-    return found | {name: f"{counts[name]:,}" for name in ("nodes", "jsEventListeners")}
+    memory = {"heap, MiB": f"{heap:.2f}"}
+    return memory | {
+        name: f"{counts[name]:,}" for name in ("nodes", "jsEventListeners")
+    }
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def run_cases(arguments: Namespace, rows: list[Row], idle: list[Row]) -> None:
     traded = Random(1).sample(INSTRUMENTS, 900)
     mix: dict[Kind, float] = {"compact" if arguments.by_position else "watch": 1}
     for count in counts if "g" in cases else []:
-        with started(build_peer()) as bench:
+        with built_peer() as peer, started(peer) as bench:
             bench.connect(Audience(count))
             name = f"g: {count:,} clients, 900 instruments changed, the peer in Go"
             rows.append(measure(bench, name, traded, windows))
@@ -134,12 +134,14 @@ def run_cases(arguments: Namespace, rows: list[Row], idle: list[Row]) -> None:
             print(f"{measure_storm(bench, STORM)}\n")
 
 
-def build_peer() -> Path:
-    """Build the fan-out in Go."""
-    program = Path(tempfile.mkdtemp(prefix="fanout-")) / "fanout"
+@contextmanager
+def built_peer() -> Iterator[Path]:
+    """Build the fan-out in Go; it is there until the block ends."""
     source = Path(__file__).parent / "peers" / "fanout"
-    subprocess.run(["go", "build", "-C", source, "-o", program, "."], check=True)
-    return program
+    with tempfile.TemporaryDirectory(prefix="fanout-") as folder:
+        program = Path(folder) / "fanout"
+        subprocess.run(["go", "build", "-C", source, "-o", program, "."], check=True)
+        yield program
 
 
 def polling_members() -> list[Member]:

@@ -125,9 +125,9 @@ def _run(chosen: Any, driver: ThrottleDriver, nodes: list[Node]) -> None:
         cost = {"of a core, each": f"{core:.1%}", "bytes, a window": f"{sent:,.0f}"}
         rows.append({"level": str(level), "gateways": str(count), **lag, **cost})
     faults = sum(node.faults for node in nodes)
-    found = f"{kills} kills, {faults} updates that do not follow, {behind} behind"
+    outcome = f"{kills} kills, {faults} updates that do not follow, {behind} behind"
     print(f"Machine: {describe_machine()}")
-    print_rows(f"{windows} windows of {chosen.rows} rows: {found}", rows)
+    print_rows(f"{windows} windows of {chosen.rows} rows: {outcome}", rows)
     if faults or behind:
         raise SystemExit(1)
 

@@ -63,7 +63,7 @@ class ServingRound:
         self._done = done
         self._spread_s = spread_s
         self._due: deque[Client] = deque()
-        self._clients = self._turns = 0
+        self._count = self._turns = 0
         self._began_s = self._round_s = 0.0
         self._is_running = False
         self._over = asyncio.Event()
@@ -86,7 +86,7 @@ class ServingRound:
     def begin(self, clients: Sequence[Client], number: int) -> None:
         """Give every client its turn; ``number`` is that of the window."""
         self._due = deque(serving_order(clients, number))
-        self._clients, self._turns = len(clients), 0
+        self._count, self._turns = len(clients), 0
         self._began_s, self._round_s = time.monotonic(), self._spread_s()
         if not self._due:
             self._done()
@@ -101,7 +101,7 @@ class ServingRound:
         most = len(due)
         if self._round_s:
             share = (until_s - self._began_s) / self._round_s
-            most = min(most, ceil(self._clients * share) - self._turns)
+            most = min(most, ceil(self._count * share) - self._turns)
         turns = 0
         while due and turns < most and now_s < until_s:
             client = due.popleft()

@@ -133,14 +133,14 @@ class RelayEndpoint:
     async def windows(self, number: int, first: int, last: int) -> bytes:
         """Return windows as an answer: kept ones, or the source's; else none."""
         epoch = self.hub.board.position.epoch or ""
-        found = self.kept.between(epoch, first, last)
-        if found is None:
-            found = []
+        messages = self.kept.between(epoch, first, last)
+        if messages is None:
+            messages = []
             with suppress(RedisError, OSError, ValueError):
                 windows = await self.feed.source.between(first, last)
-                found = [window.encode() for window in windows]
-        sizes = [len(message) for message in found]
-        return frame("answer", b"".join(found), id=number, sizes=sizes)
+                messages = [window.encode() for window in windows]
+        sizes = [len(message) for message in messages]
+        return frame("answer", b"".join(messages), id=number, sizes=sizes)
 
 
 class _Line:

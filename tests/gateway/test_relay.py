@@ -19,7 +19,7 @@ from tests.gateway.chained import A, B, Market
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_row
-from tests.gateway.servers import Gateway, running_gateway
+from tests.gateway.servers import Gateway, Stream, running_gateway
 from tests.gateway.test_statuses import Exchange
 from tests.ports import free_port
 from throttle.testing.driver import ThrottleDriver
@@ -50,18 +50,24 @@ def tree(gateway: Gateway) -> Iterator[list[Gateway]]:
         yield [gateway, middle, leaf]
 
 
-def test_a_tree_of_three_levels_has_one_stream(
-    tree: list[Gateway], publisher: Publisher
-) -> None:
-    """Rows, sums and offsets are the same bytes at each level."""
+@pytest.fixture
+def streams(tree: list[Gateway]) -> Iterator[list[Stream]]:
+    """A client of everything at each level, which has its snapshot."""
     with ExitStack() as stack:
         streams = [stack.enter_context(level.stream()) for level in tree]
         for stream in streams:
             stream.subscribe("*")
-        publisher.publish(make_row(price="0.30", trades=5), make_row(HYNIX))
-        frames = [stream.take("update") for stream in streams]
-        assert frames[0] == frames[1] == frames[2]
-        assert frames[0]["offset"] == 2
+        yield streams
+
+
+def test_a_tree_of_three_levels_has_one_stream(
+    streams: list[Stream], publisher: Publisher
+) -> None:
+    """Rows, sums and offsets are the same bytes at each level."""
+    publisher.publish(make_row(price="0.30", trades=5), make_row(HYNIX))
+    frames = [stream.take("update") for stream in streams]
+    assert frames[0] == frames[1] == frames[2]
+    assert frames[0]["offset"] == 2
 
 
 def test_a_client_goes_on_at_another_level(
@@ -116,25 +122,21 @@ def test_a_relay_starts_from_the_state_and_knows_the_table(
 
 
 def test_parts_of_a_window_are_held_back_at_each_level(
-    tree: list[Gateway], publisher: Publisher
+    streams: list[Stream], publisher: Publisher
 ) -> None:
     """Where several jobs publish, an instrument comes once per window there, too."""
-    with ExitStack() as stack:
-        streams = [stack.enter_context(level.stream()) for level in tree]
-        for stream in streams:
-            stream.subscribe("*")
-        publisher.publish(make_row())
-        publisher.publish_part(make_row(seq=2), make_row(HYNIX))
-        publisher.publish()
-        for stream in streams:
-            shown, offset = list[tuple[str, int]](), 0
-            while offset < 4:
-                update = stream.take("update")
-                offset, window = update["offset"], update["window"]
-                shown += [(item["isin"], window) for item in update["data"]]
-            # A level that is late merges: it is told less often, and never twice.
-            assert len(set(shown)) == len(shown)
-            assert {isin for isin, _ in shown} == {SAMSUNG, HYNIX}
+    publisher.publish(make_row())
+    publisher.publish_part(make_row(seq=2), make_row(HYNIX))
+    publisher.publish()
+    for stream in streams:
+        shown, offset = list[tuple[str, int]](), 0
+        while offset < 4:
+            update = stream.take("update")
+            offset, window = update["offset"], update["window"]
+            shown += [(item["isin"], window) for item in update["data"]]
+        # A level that is late merges: it is told less often, and never twice.
+        assert len(set(shown)) == len(shown)
+        assert {isin for isin, _ in shown} == {SAMSUNG, HYNIX}
 
 
 def test_a_new_epoch_begins_anew_at_each_level(

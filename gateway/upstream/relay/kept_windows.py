@@ -50,10 +50,10 @@ class KeptWindows:
 
     def between(self, epoch: str, first: int, last: int) -> list[bytes] | None:
         """Return the windows with these offsets, None unless all are kept, one each."""
-        found = [
+        kept = [
             (offset, message)
             for of, offset, message in self._kept
             if of == epoch and first <= offset <= last
         ]
-        offsets = [offset for offset, _ in found]
-        return [m for _, m in found] if offsets == [*range(first, last + 1)] else None
+        offsets = [offset for offset, _ in kept]
+        return [m for _, m in kept] if offsets == [*range(first, last + 1)] else None

@@ -143,14 +143,13 @@ async def test_trades_wait_while_a_window_goes_out(
         append("3")
         assert delivery.next_frame() is None
         turns.free.set()
-        frames: list[bytes] = []
-        await soon(
-            lambda: (
-                frames.append(delivery.next_frame() or b"")
-                or b'"price":3,' in b"".join(frames)
-            )
-        )
-        assert b'"price":2,' in b"".join(frames)
+        came = bytearray()
+
+        def has_come_both() -> bool:
+            came.extend(delivery.next_frame() or b"")
+            return b'"price":2,' in came and b'"price":3,' in came
+
+        await soon(has_come_both)
         assert counters.trades_missed == 0
         task.cancel()
         with suppress(asyncio.CancelledError):
