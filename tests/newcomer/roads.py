@@ -60,13 +60,19 @@ class Newcomer:
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
 
     def save(self, text: str, name: str | None = None) -> None:
-        """Save a block of a page to the file that its first line names."""
+        """Save a block of a page to the file that its first line names, whole.
+
+        A server that watches the folder could read a file while it is still empty, and
+        keep that. So the text comes by a rename.
+        """
         if name is None:
             match = _FILE.match(text)
             assert match is not None, text[:80]
             name = match[1]
         self.steps.append(f"save {name}")
-        (self.folder / name).write_text(self._at_hand(text), "utf-8")
+        unseen = self.folder.parent / f"{self.folder.name}.saving"
+        unseen.write_text(self._at_hand(text), "utf-8")
+        unseen.replace(self.folder / name)
 
     @contextmanager
     def serving(self, command: str) -> Iterator[str]:
