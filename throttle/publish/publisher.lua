@@ -62,6 +62,7 @@
 --   chained, place   others have published: the links go on from there, neither
 --   shared           other jobs publish, too, and days_before were not given: neither
 --   listened         somebody listens to a market and no places were given: neither
+local find, sub = string.find, string.sub
 local meta, last, windows, ledger, batches, groups, days = unpack(KEYS)
 local head = cjson.decode(ARGV[1])
 local channel, job, term = head.channel, head.job, head.term
@@ -71,6 +72,8 @@ local window_count, partitions = #head.windows, #head.partitions
 local ISIN_CHARS, VERSION_CHARS = 12, 58
 local REVISION_CHARS, MOST_REVISIONS = 4, 9999
 local NO_REVISION = string.rep('0', REVISION_CHARS)
+-- No version without a revision is as great, and every other one is.
+local FIRST_REVISION = '0001'
 local NO_VERSION = string.rep('0', VERSION_CHARS)
 local CHUNK = 1000
 -- Most fields of the ledger before names of what is no trade are put together.
@@ -111,11 +114,16 @@ local published_us = now[1] .. string.format('%06d', now[2])
 local channels = redis.call('PUBSUB', 'CHANNELS', channel .. ':*')
 if #channels > 0 and not head.knows_markets then return {'listened'} end
 
--- The key of a line, its version, and where its sums begin.
-local function parts_of(line)
-  local space = string.find(line, ' ', ISIN_CHARS + 1, true)
-  return string.sub(line, 1, space - 1), string.sub(line, space + 1, space + VERSION_CHARS),
-    space + VERSION_CHARS + 2
+-- Of each row its key, its line, and its version, as they are published: each is cut out of
+-- the line once, for a window has thousands.
+local isin_of, line_of, version_of = {}, ARGV, {}
+
+-- Where the sums of a key's line begin.
+local function sums_start(isin) return #isin + VERSION_CHARS + 3 end
+
+-- The JSON object of a key's line.
+local function body_of(isin, line)
+  return sub(line, find(line, ' ', sums_start(isin), true) + 1)
 end
 
 -- The newest version of each instrument that this batch has come across, '' for none; and its
@@ -125,12 +133,15 @@ local function look_up(first, rows)
   for from = first, first + rows - 1, CHUNK do
     local unknown = {}
     for row = from, math.min(from + CHUNK, first + rows) - 1 do
-      local isin = parts_of(ARGV[row])
+      local line = line_of[row]
+      local space = find(line, ' ', ISIN_CHARS + 1, true)
+      local isin = sub(line, 1, space - 1)
+      isin_of[row], version_of[row] = isin, sub(line, space + 1, space + VERSION_CHARS)
       if not versions[isin] then unknown[#unknown + 1] = isin end
     end
     if #unknown > 0 then
       for i, value in ipairs(redis.call('HMGET', last, unpack(unknown))) do
-        versions[unknown[i]] = value and string.sub(value, 1, VERSION_CHARS) or ''
+        versions[unknown[i]] = value and sub(value, 1, VERSION_CHARS) or ''
         last_values[unknown[i]] = value
       end
     end
@@ -148,10 +159,10 @@ end
 -- A version among those of its instrument, of which `known` is the newest one
 -- (trade_order.as_shown).
 local function as_shown(version, known, gone)
-  local trade = string.sub(version, REVISION_CHARS + 1)
-  local revision = known == '' and NO_REVISION or string.sub(known, 1, REVISION_CHARS)
+  local trade = sub(version, REVISION_CHARS + 1)
+  local revision = known == '' and NO_REVISION or sub(known, 1, REVISION_CHARS)
   local shown = revision .. trade
-  if shown > known or not gone or not gone[string.sub(known, REVISION_CHARS + 1)] then
+  if shown > known or not gone or not gone[sub(known, REVISION_CHARS + 1)] then
     return shown
   end
   return string.format('%04d', math.min(tonumber(revision) + 1, MOST_REVISIONS)) .. trade
@@ -165,18 +176,16 @@ for number, window in ipairs(head.windows) do
   at = at + window.rows
   look_up(window.rows_at, window.rows)
   for row = window.rows_at, window.rows_at + window.rows - 1 do
-    local isin, version = parts_of(ARGV[row])
-    local of_it = number == window_count and restated[isin]
-    if of_it or string.sub(versions[isin], 1, REVISION_CHARS) > NO_REVISION then
-      if version ~= NO_VERSION then
-        version = as_shown(version, versions[isin], of_it and of_it.gone)
-      end
-      if string.sub(version, 1, REVISION_CHARS) > NO_REVISION then revised[row] = version end
+    local isin, version = isin_of[row], version_of[row]
+    local known, of_it = versions[isin], number == window_count and restated[isin]
+    if of_it or known >= FIRST_REVISION then
+      if version ~= NO_VERSION then version = as_shown(version, known, of_it and of_it.gone) end
+      if version >= FIRST_REVISION then revised[row] = version end
     end
-    if version > versions[isin] and version ~= NO_VERSION then
+    if version > known and version ~= NO_VERSION then
       versions[isin] = version
     else
-      no_news[row] = versions[isin] == '' and 'unshown' or 'stale'
+      no_news[row] = known == '' and 'unshown' or 'stale'
       names[#names + 1] = window.end_ms .. ' ' .. isin .. ' ' .. no_news[row]
     end
   end
@@ -199,15 +208,15 @@ local together = window_count > 1 and with_bodies(head.together) or last_window.
 -- The sums over all windows of the instruments that have several trades in them.
 local sums_of = {}
 for line = at, at + head.sums - 1 do
-  local space = string.find(ARGV[line], ' ', ISIN_CHARS + 1, true)
-  sums_of[string.sub(ARGV[line], 1, space - 1)] = string.sub(ARGV[line], space + 1)
+  local space = find(ARGV[line], ' ', ISIN_CHARS + 1, true)
+  sums_of[sub(ARGV[line], 1, space - 1)] = sub(ARGV[line], space + 1)
 end
 at = at + head.sums
 
 -- Whose days go on from others than were read: only who publishes changes them.
 local days_at, jobs, moved = at, 0, {}
 for _, field in ipairs(redis.call('HKEYS', meta)) do
-  if string.sub(field, 1, 4) == 'cut:' then jobs = jobs + 1 end
+  if sub(field, 1, 4) == 'cut:' then jobs = jobs + 1 end
 end
 if jobs > 1 then
   if not head.days_before then return {'shared'} end
@@ -248,25 +257,22 @@ for _, name in ipairs(channels) do
   end
 end
 
--- What the batch changes: the newest row of each instrument, in order of appearance.
-local changed, order = {}, {}
-local function change(isin, version, sums, body, market)
-  local row = changed[isin]
-  if not row then
-    row = {}
-    changed[isin] = row
-    order[#order + 1] = isin
-  end
-  row.version, row.sums, row.body, row.offset = version, sums, body, offset
-  row.market = market
-end
+-- What the batch changes: the newest row of each instrument, in order of appearance, at which
+-- offset it is, and the place of its market.
+local changed, changed_at, market_of, order = {}, {}, {}, {}
 
 -- The version and body that are shown of an instrument before the row that is being looked at.
 local function shown_of(isin)
   local row, value = changed[isin], last_values[isin]
-  if row then return row.version, row.body end
-  local space = string.find(value, ' ', VERSION_CHARS + 2, true)
-  return string.sub(value, 1, VERSION_CHARS), string.sub(value, space + 1)
+  if row then return version_of[row], body_of(isin, line_of[row]) end
+  local space = find(value, ' ', VERSION_CHARS + 2, true)
+  return sub(value, 1, VERSION_CHARS), sub(value, space + 1)
+end
+
+-- The sums of a key's line.
+local function own_sums(isin, line)
+  local start = sums_start(isin)
+  return sub(line, start, find(line, ' ', start, true) - 1)
 end
 
 local function encode(isin, version, sums, body)
@@ -280,35 +286,35 @@ end
 for number, window in ipairs(head.windows) do
   offset = offset + 1
   local lines = {header(window.end_ms, 1, window.chain, window.groups)}
-  local row = window.rows_at
+  local row, count = window.rows_at, 1
   for partition = 1, partitions do
     for _ = 1, window.counts[partition] do
-      local line = ARGV[row]
-      local isin, version, sums_start = parts_of(line)
-      local space = string.find(line, ' ', sums_start, true)
-      local sums = string.sub(line, sums_start, space - 1)
-      local body = string.sub(line, space + 1)
-      local of_it = number == window_count and restated[isin]
+      local isin, line = isin_of[row], line_of[row]
+      local of_it, news = number == window_count and restated[isin], no_news[row]
       if of_it and not of_it.own then
         -- What it shows was counted before, and what its window has is superseded.
-      elseif not no_news[row] then
+      elseif not news then
         published[partition] = published[partition] + 1
-      elseif version ~= NO_VERSION then
+      elseif version_of[row] ~= NO_VERSION then
         stale[partition] = stale[partition] + 1
       end
-      if revised[row] and not no_news[row] then
-        version = revised[row]
-        local revision = tonumber(string.sub(version, 1, REVISION_CHARS))
-        body = string.sub(body, 1, -2) .. ',"revision":' .. revision .. '}'
-        line = encode(isin, version, sums, body)
+      if news == 'stale' then
+        local version, body = shown_of(isin)
+        line = encode(isin, version, own_sums(isin, line), body)
+        line_of[row], version_of[row] = line, version
+      elseif not news and revised[row] then
+        local version = revised[row]
+        local revision = tonumber(sub(version, 1, REVISION_CHARS))
+        local body = sub(body_of(isin, line), 1, -2) .. ',"revision":' .. revision .. '}'
+        line = encode(isin, version, own_sums(isin, line), body)
+        line_of[row], version_of[row] = line, version
       end
-      if no_news[row] == 'stale' then
-        version, body = shown_of(isin)
-        line = encode(isin, version, sums, body)
-      end
-      if no_news[row] ~= 'unshown' then
-        lines[#lines + 1] = line
-        change(isin, version, sums, body, window.markets[row - window.rows_at + 1])
+      if news ~= 'unshown' then
+        count = count + 1
+        lines[count] = line
+        if not changed[isin] then order[#order + 1] = isin end
+        changed[isin], changed_at[isin] = row, offset
+        market_of[isin] = window.markets[row - window.rows_at + 1]
       end
       row = row + 1
     end
@@ -322,9 +328,11 @@ local window_ms = last_window.end_ms
 for from = 1, #order, CHUNK do
   local values = {}
   for i = from, math.min(from + CHUNK - 1, #order) do
-    local row = changed[order[i]]
-    values[#values + 1] = order[i]
-    values[#values + 1] = row.version .. ' ' .. row.offset .. ' ' .. row.body
+    local isin = order[i]
+    local row = changed[isin]
+    values[#values + 1] = isin
+    values[#values + 1] = version_of[row] .. ' ' .. changed_at[isin] .. ' '
+      .. body_of(isin, line_of[row])
   end
   redis.call('HSET', last, unpack(values))
 end
@@ -350,8 +358,9 @@ for _, group in ipairs(together) do
 end
 
 local function encode_changed(isin)
-  local row = changed[isin]
-  return encode(isin, row.version, sums_of[isin] or row.sums, row.body)
+  local row, sums = changed[isin], sums_of[isin]
+  if not sums then return line_of[row] end
+  return encode(isin, version_of[row], sums, body_of(isin, line_of[row]))
 end
 if window_count > 1 then
   message = {header(window_ms, window_count, head.chain, together)}
@@ -362,7 +371,7 @@ redis.call('PUBLISH', channel, message .. days_of_message)
 for _, to in ipairs(listened) do
   local lines = {header(window_ms, window_count, head.chain, together, to.market)}
   for _, isin in ipairs(order) do
-    if changed[isin].market == to.market then lines[#lines + 1] = encode_changed(isin) end
+    if market_of[isin] == to.market then lines[#lines + 1] = encode_changed(isin) end
   end
   redis.call('PUBLISH', to.name, table.concat(lines, '\n') .. days_of_message)
 end
