@@ -14,11 +14,9 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
 from tests.conftest import eventually
-from tests.e2e.processes import Running, running
+from tests.e2e.gateway_node import GatewayNode
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins, make_row
-from tests.gateway.servers import Gateway
-from tests.ports import free_port
 
 pytestmark = [
     pytest.mark.e2e,
@@ -28,38 +26,6 @@ pytestmark = [
 ]
 
 ISINS = make_isins(5)
-
-
-class Node:
-    """A gateway that may be killed and begun again at its port."""
-
-    def __init__(self, stack: ExitStack, folder: Path, **environment: str) -> None:
-        self.port = free_port()
-        self._stack, self._folder = stack, folder
-        operators = {"TICKTHROTTLE_OPERATORS_PORT": str(free_port())}
-        self._environment = operators | environment
-        self._process: Running | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def begin(self) -> None:
-        """Start the process."""
-        port = "--port", str(self.port)
-        run = running(self._folder, "gateway", *port, **self._environment)
-        self._process = self._stack.enter_context(run)
-
-    def kill(self) -> None:
-        """End it as a lost machine does."""
-        assert self._process is not None
-        self._process.kill()
-
-    def is_live(self) -> bool:
-        """Say whether it answers."""
-        with suppress(OSError):
-            return Gateway("127.0.0.1", self.port, None).get("/health/live")[0] == 200
-        return False
 
 
 class Client(Thread):
@@ -118,7 +84,7 @@ class Client(Thread):
 
 
 @contextmanager
-def following(*trees: list[Node]) -> Iterator[list[Client]]:
+def following(*trees: list[GatewayNode]) -> Iterator[list[Client]]:
     """Have clients follow: each its own node first, then the others beside it."""
     clients = []
     for nodes in trees:
@@ -139,10 +105,12 @@ def test_a_tree_of_relays_loses_and_repeats_no_window(
     """The gateway, a relay in the middle and one at the leaves die, one by one."""
     publisher = Publisher(client)
     with ExitStack() as stack:
-        root = Node(stack, tmp_path, REDIS_URL=redis_url)
-        middle = [Node(stack, tmp_path, TICKTHROTTLE_FOLLOW=root.url) for _ in "12"]
+        root = GatewayNode(stack, tmp_path, REDIS_URL=redis_url)
+        middle = [
+            GatewayNode(stack, tmp_path, TICKTHROTTLE_FOLLOW=root.url) for _ in "12"
+        ]
         leaves = [
-            Node(stack, tmp_path, TICKTHROTTLE_FOLLOW=node.url)
+            GatewayNode(stack, tmp_path, TICKTHROTTLE_FOLLOW=node.url)
             for node in middle
             for _ in "12"
         ]
