@@ -9,7 +9,7 @@ the client library, whose producers write to it without the product
 from dataclasses import dataclass
 
 FORM = 4
-"""The form of all that is published: keys, scripts, messages (docs/upgrade.md).
+"""The form of all that is published: keys, scripts, messages (docs/running.md).
 
 It grows when this version could not read what the next one writes. ``Keys.meta`` has
 it as ``form``; without that it is 1. Forms before 3 have other names of fields, and no
@@ -27,7 +27,7 @@ def form_refusal(epoch: bytes | None, form: bytes | None) -> str | None:
         return None
     return (
         f"the stream in Redis has the form {stored.decode(errors='replace')!r}, this "
-        f"version has {FORM}: see docs/upgrade.md for which versions go together"
+        f"version has {FORM}: see docs/running.md#upgrading"
     )
 
 

@@ -137,7 +137,7 @@ def parse(text: str) -> Rule:
     quantities = QUANTITIES.items()
     quantity = next((n for n, q in quantities if re.fullmatch(q.form, metric)), None)
     if quantity is None:
-        raise ValueError(f"threshold {text!r}: no metric {metric!r}; see docs/load.md")
+        raise ValueError(f"threshold {text!r}: no metric {metric!r} (docs/scaling.md)")
     units = QUANTITIES[quantity].units
     if rule["unit"] not in units:
         raise ValueError(

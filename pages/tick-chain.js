@@ -1,4 +1,4 @@
-// Checks the chain of windows that a client is sent (docs/spec/tick-v1-chain.md). tick.js
+// Checks the chain of windows that a client is sent (docs/spec/tick-v1-parts.md). tick.js
 // loads it when it is asked to verify. Hashes need a page that the browser takes for safe:
 // https, or this machine.
 

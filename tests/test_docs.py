@@ -300,7 +300,7 @@ def test_design_names_the_rooms_of_a_package_in_their_order() -> None:
     """A newcomer sees the floor before opening it."""
     design = (ROOT / "docs" / "design.md").read_text("utf-8")
     for package, floor in FLOORS.items():
-        [row] = re.findall(rf"^\| `{package}/` \| (.*) \|$", design, re.M)
+        [row] = re.findall(rf"^- `{package}/`: (.*)$", design, re.M)
         rooms = [re.match(r"`(\w+)`", part) for part in row.split(" · ")]
         assert tuple(room[1] for room in rooms if room) == floor
 

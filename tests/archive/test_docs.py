@@ -1,5 +1,6 @@
 """The queries of the document do what it says, on a real archive."""
 
+import json
 import re
 from dataclasses import replace
 from decimal import Decimal
@@ -9,6 +10,7 @@ import duckdb
 import pytest
 import redis
 
+from archive.topics.record_values import ROW_TOPIC, avro_schema_of
 from ingest.redis_keys import Keys
 from ingest.statuses.status_log import StatusLog
 from ingest.statuses.trading_status import TradingStatus
@@ -16,6 +18,7 @@ from tests.archive.bar_rig import amend, close_minutes, wait_until_bars_stored
 from tests.archive.postgres.server import PostgresServer
 from tests.archive.rig import archiving, settings_of, wait_until_stored
 from tests.data_frames import run_with_frames
+from tests.doc_pages import text_of
 from tests.gateway.bar_publisher import make_bar
 from tests.gateway.publisher import load_instruments
 from tests.gateway.samples import (
@@ -36,6 +39,15 @@ TEXT = (ROOT / "docs" / "archive.md").read_text("utf-8")
 def query(language: str, place: int = 0) -> str:
     """Return one of the document's examples in a language; the last is of bars."""
     return str(re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)[place])
+
+
+def test_the_row_of_a_topic_has_the_fields_of_its_records() -> None:
+    """In their order; what nobody has said is left out."""
+    [shown] = re.findall(r'^\{"isin".*\}$', text_of("docs/kafka.md"), re.MULTILINE)
+    fields = json.loads(avro_schema_of(ROW_TOPIC))["fields"]
+    row = json.loads(shown)
+    assert [*row] == [field["name"] for field in fields if field["name"] in row]
+    assert {f["name"] for f in fields if "default" not in f} <= row.keys()
 
 
 @pytest.fixture

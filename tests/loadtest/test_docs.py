@@ -1,4 +1,4 @@
-"""`docs/load.md` and `bench/README.md` leave nothing out."""
+"""`docs/scaling.md` and `bench/README.md` leave nothing out."""
 
 import typer
 
@@ -9,7 +9,7 @@ from loadtest.thresholds import COUNTS, DISTRIBUTIONS, FIGURES
 from tests.paths import ROOT
 from tests.tidy import check
 
-DOCUMENT = (ROOT / "docs" / "load.md").read_text("utf-8")
+DOCUMENT = (ROOT / "docs" / "scaling.md").read_text("utf-8")
 FIGURES_TOLD = (ROOT / "bench" / "README.md").read_text("utf-8")
 
 

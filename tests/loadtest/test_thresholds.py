@@ -40,7 +40,7 @@ def test_a_rule_is_metric_operator_and_limit() -> None:
 COMPLAINTS = [
     ("lag.p99", "should be metric, one of > >= < <=, and a limit"),
     ("lag.p99=3ms", "should be metric, one of > >= < <=, and a limit"),
-    ("lag.p95>3ms", "no metric 'lag.p95'; see docs/load.md"),
+    ("lag.p95>3ms", "no metric 'lag.p95' (docs/scaling.md)"),
     ("lag.nobody.p99>3ms", "no metric 'lag.nobody.p99'"),
     ("publish.watch.p99>3ms", "no metric 'publish.watch.p99'"),
     ("cpu..max>3%", "no metric 'cpu..max'"),

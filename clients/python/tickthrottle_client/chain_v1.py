@@ -1,6 +1,6 @@
 """The chain of windows: what its hashes are over, and how a window is checked. Pure.
 
-This module is a contract (``docs/spec/tick-v1-chain.md``). Each window has a *link*:
+This module is a contract (``docs/spec/tick-v1-parts.md``). Each window has a *link*:
 its end, the totals of its rows, the digest of its rows, and a hash over all of these
 and the place and hash of the window before. A row's *line* is the JSON object of its
 trade, a space, and its sums: ``{"isin":…} 37,9170,1829145000,199600,199300``. Series

@@ -94,7 +94,7 @@ def decode_info(fields: Mapping[bytes, bytes]) -> LogInfo:
         form = fields[b"form"].decode(errors="replace")
         raise LogUnusable(
             f"the trade log has the form {form!r}, this version has 1: "
-            "see docs/upgrade.md for which versions go together"
+            "see docs/running.md#upgrading"
         )
     try:
         numbers = int(fields[b"partitions"]), int(fields[b"created_ms"])

@@ -17,6 +17,7 @@ from ingest.kafka.address import KafkaTopic
 from ingest.trade import Trade
 from ingest.tradelog.contract import AppendTally, partition_of
 from tests.cli.running import run
+from tests.doc_pages import blocks_in, section_of
 from tests.kafka_broker.broker import Broker
 from tests.throttle.topic_job import TopicJob, append, make_log, make_receipt
 from throttle.testing.driver import ThrottleDriver
@@ -86,6 +87,10 @@ def test_figures_agree_while_all_is_well(
     name, *figures = result.stdout.splitlines()[-2].split()
     assert name == "total"
     assert ", ".join(figures) == "1,203, 1,203, 0, 1,203, 3, 1,197, 0, 3, 0"
+    page = section_of("docs/inspecting.md", "Reconciliation")
+    shown = blocks_in(page, "")[0].splitlines()
+    assert shown[2].split() == result.stdout.splitlines()[1].split()
+    assert shown[-1] == result.stdout.splitlines()[-1]
     more = [*first, *keep(tmp_path / "b.json", append(topic, wires(10)))]
     found = look(*more)
     assert (found["problems"], found["notes"]) == ([], [])

@@ -1,9 +1,11 @@
 """What `status` says of a pipeline."""
 
+import re
 from datetime import UTC
 from typing import Any
 
 from cli.terminal.status_lines import status_lines
+from tests.doc_pages import blocks_in, section_of
 
 WELL_MS = 1_773_964_800_000
 
@@ -46,7 +48,8 @@ def make_answer(**changes: Any) -> dict[str, Any]:
 
 def test_a_pipeline_that_is_well_has_seven_lines() -> None:
     """Since when, and a line for each stage."""
-    assert status_lines(make_answer(), UTC) == [
+    lines = status_lines(make_answer(), UTC)
+    assert lines == [
         "All is well since 00:00:00.",
         "feed     ok       last trade 0.2 s ago",
         "log      ok       redis, 2 partitions",
@@ -56,6 +59,12 @@ def test_a_pipeline_that_is_well_has_seven_lines() -> None:
         "gateway  ok       100 MiB, published 41 ms after a window's end, "
         "last client 47 ms",
         "clients  ok       12 live, 1 stuck",
+    ]
+    page = section_of("docs/clients.md", "In the terminal")
+    [shown] = [b for b in blocks_in(page, "") if b.startswith("$ tickthrottle status")]
+    form = re.compile(r"[\d:,.]+|, \d+ stuck")
+    assert form.sub("0", shown).splitlines()[1:] == [
+        form.sub("0", line.replace(", 1 stuck", "")) for line in lines
     ]
 
 

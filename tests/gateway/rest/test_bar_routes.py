@@ -7,6 +7,7 @@ import pytest
 import redis
 
 from tests.conftest import eventually
+from tests.doc_pages import blocks
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, BarPublisher, make_bar
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
@@ -86,6 +87,14 @@ def test_a_quote_tells_its_day_if_asked(listed: Gateway) -> None:
     assert "day" not in ask(listed, f"/v1/quotes/{SAMSUNG}")
     exact = listed.get(f"/v1/quotes/{HYNIX}?fields=day")[1]
     assert b'"change":0.005,' in exact
+
+
+def test_a_bar_and_a_day_of_the_page_have_these_fields(listed: Gateway) -> None:
+    """In their order; a move comes as the job has published it."""
+    bar, quote, *_ = map(json.loads, blocks("docs/bars.md", "json"))
+    assert [*bar] == [*ask(listed, "/v1/bars/005930")["data"][0]]
+    asked = ask(listed, f"/v1/quotes/{SAMSUNG}?fields=day")
+    assert [*quote["day"]] == [*asked["day"]]
 
 
 def test_one_answer_has_the_day_of_every_instrument(listed: Gateway) -> None:

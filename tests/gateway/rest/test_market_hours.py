@@ -1,10 +1,12 @@
 """Which markets are open, over REST."""
 
 import json
+import re
 import time
 
 import pytest
 
+from tests.doc_pages import text_of
 from tests.gateway.servers import running_gateway
 
 pytestmark = pytest.mark.redis
@@ -28,6 +30,10 @@ def test_each_market_says_whether_it_is_open(redis_url: str) -> None:
             "closes": None,
             "opens": day,
         }
+        shown = re.search(r'^\{"count":.*\}$', text_of("docs/market.md"), re.MULTILINE)
+        assert shown
+        [of_page] = json.loads(shown[0])["data"]
+        assert of_page.keys() == closed.keys()
         again = gateway.fetch("/v1/market-hours", If_None_Match=headers["etag"])
         assert again[0] == 304
 

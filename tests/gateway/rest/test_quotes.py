@@ -1,11 +1,13 @@
 """REST: latest quotes, all or some, and who has them already."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from gateway.http.conditional import FOR_CACHES
+from tests.doc_pages import text_of
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import (
@@ -87,6 +89,9 @@ def test_a_quote_there_is_not_says_why(listed: Gateway) -> None:
         error = json.loads(body)
         assert (got, error["code"]) == (status, code)
         assert words in error["detail"]
+    [shown] = re.findall(r'^\{"title".*\}$', text_of("docs/protocol.md"), re.MULTILINE)
+    shown = shown.replace("KR7000020008", NAVER)
+    assert json.loads(listed.get(f"/v1/quotes/{NAVER}")[1]) == json.loads(shown)
 
 
 def test_who_has_an_answer_is_told_so(listed: Gateway) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.rest import trends
 from tests.conftest import eventually
+from tests.doc_pages import blocks_in, section_of
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_row
@@ -58,6 +59,8 @@ def test_closes_of_whole_minutes_of_every_instrument(
         {"isin": SAMSUNG, "closes": [199600, None, 199700]},
     ]
     assert b"[199600.00,null,199700]" in body
+    [shown] = blocks_in(section_of("docs/bars.md", "Trends"), "json")
+    assert json.loads(shown).keys() == answer.keys()
     again, _, _ = gateway.fetch("/v1/trends", If_None_Match=headers["etag"])
     assert again == 304
     # A window of the minute that goes on changes nothing.

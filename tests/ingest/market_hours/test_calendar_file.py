@@ -14,6 +14,7 @@ from ingest.market_hours.calendar_file import (
     find_calendar,
     parse_calendar,
 )
+from tests.doc_pages import blocks
 from tests.paths import ROOT
 
 OWN = {
@@ -80,6 +81,11 @@ def test_a_calendar_of_ones_own_is_a_file(tmp_path: Path) -> None:
     assert table.spans_on(date(2026, 12, 24)) == ((540, 720),)
     assert table.spans_on(date(2026, 12, 25)) == ()
     assert table.spans_on(date(2026, 12, 26)) == ()
+    [shown] = [one for one in blocks("docs/market.md", "json") if '"sessions"' in one]
+    path = tmp_path / "xosl.json"
+    path.write_text(shown, "utf-8")
+    table = find_calendar(str(path))
+    assert (table.market, table.last) == ("XOSL", date(2027, 12, 31))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What a viewer of the firehose is shown."""
 
 import json
+import re
 from itertools import pairwise
 
 from hypothesis import given
@@ -19,6 +20,7 @@ from gateway.operators.firehose.firehose_sample import (
     share_out,
     thin,
 )
+from tests.doc_pages import text_of
 from tests.gateway.operators.firehose.trade_log import make_payload
 from tests.gateway.samples import SAMSUNG
 
@@ -85,6 +87,9 @@ def test_what_a_slow_viewer_is_kept_is_bounded_and_balances() -> None:
         "data": [2, 3, 4],
     }
     assert json.loads(Sample().encode())["data"] == []
+    page = text_of("docs/operators.md")
+    [shown] = re.findall(r'^data: (\{"type":"trades".*)$', page, re.MULTILINE)
+    assert [*json.loads(shown)] == [*json.loads(sample.encode())]
 
 
 def make_piece(count: int, size: int, unread: int = 0) -> LogPiece:
