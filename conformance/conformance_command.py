@@ -18,7 +18,9 @@ from conformance.client.transcript import (
     Transcript,
     parse_transcripts,
 )
-from conformance.server.server_checks import Server, judge_server
+from conformance.server.judged_server import Server
+from conformance.server.judging import judge_server
+from conformance.server.signed_token import full_token
 from conformance.trial_report import Report, markdown_table
 
 TRANSCRIPTS = Path(__file__).with_name("transcripts")
@@ -65,7 +67,10 @@ def report_of_server(server: Server, clauses: Sequence[str], only: str = "") -> 
 def _server(chosen: argparse.Namespace) -> Report:
     clauses = [one for one in read_clauses(chosen.spec) if not is_of_clients(one)]
     keys = tuple(chosen.keys.split(","))
-    server = Server(chosen.url, keys, chosen.windows, chosen.patience)
+    secret = chosen.token_key.read_bytes().strip() if chosen.token_key else b""
+    token = full_token(secret) if secret else chosen.token
+    line = chosen.url, keys, chosen.windows, chosen.patience
+    server = Server(*line, token, secret)
     return report_of_server(server, clauses, chosen.only)
 
 
@@ -88,6 +93,13 @@ def _parser() -> argparse.ArgumentParser:
     server.add_argument("url", help="ws://host:port/v1/stream")
     server.add_argument("--keys", required=True, help="ISINs that trade, with commas")
     server.add_argument("--windows", type=int, default=3, help="to follow")
+    server.add_argument("--token", default="", help="to show on each connection")
+    server.add_argument(
+        "--token-key",
+        type=Path,
+        help="file of the secret by which the server checks tokens (HS256), to make "
+        "those that it has to refuse or to narrow",
+    )
     table = kinds.add_parser("table", help="print reports in JSON as a Markdown table")
     table.add_argument("reports", nargs="+", type=Path)
     return parser

@@ -133,6 +133,7 @@ FLOORS = {
     "conformance": (
         "clauses",
         "trial_report",
+        "window_chain",
         "client",
         "server",
         "drivers",

@@ -14,6 +14,7 @@ from websockets.typing import Subprotocol
 from conformance.client.driven_client import Driver, DriverFailed, driving
 from conformance.client.expected import differences
 from conformance.client.said import Pace, breaches_of, read_said
+from conformance.client.told_chain import ToldChain
 from conformance.client.transcript import (
     Transcript,
     TranscriptLine,
@@ -113,6 +114,7 @@ class Player:
         self._offset = 0
         self._left_s = 0.0
         self._last: dict[str, Any] = {}
+        self._chain = ToldChain()
         self._breaches: list[tuple[str, str]] = []
 
     async def _leave(self) -> None:
@@ -156,6 +158,8 @@ class Player:
         [kind] = step.words
         message = filled(kind, step.given, time.time_ns() // 1_000)
         self._offset = message.get("offset", self._offset)
+        if "chain" in message:
+            message["chain"] = self._chain.told(message["chain"], message)
         await self._tell(encode(message))
 
     async def _many(self, step: TranscriptLine) -> None:

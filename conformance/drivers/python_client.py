@@ -12,11 +12,17 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
-from tickthrottle_client import BlockingTickClient, TickClient, TickError, traded
+from tickthrottle_client import (
+    BlockingTickClient,
+    TickClient,
+    TickError,
+    Verdict,
+    traded,
+)
 
 SAYS = (
     *("items", "groups", "bars", "trades", "statuses", "sums", "members"),
-    *("position", "rejected", "resets", "bars_missed", "days"),
+    *("position", "rejected", "resets", "bars_missed", "days", "chain", "status_news"),
 )
 
 
@@ -35,12 +41,14 @@ class Held:
         self.bars: dict[str, dict[int, Any]] = {}
         self.trades: dict[str, list[Any]] = {}
         self.sums: dict[str, Any] = {}
+        self.status_news: dict[str, list[Any]] = {}
+        self.chain: dict[str, Any] | None = None
         self.rejected: dict[str, str] = {}
         self.ends: dict[str, Callable[[], None]] = {}
         self._tokens: list[str] = []
 
     def make(self, kind: Any, order: dict[str, Any]) -> Any:
-        names = ("min_interval_ms", "fields")
+        names = ("min_interval_ms", "fields", "verify")
         options: dict[str, Any] = {n: order[n] for n in names if n in order}
         if "tokens" in order:
             self._tokens = list(order["tokens"])
@@ -54,6 +62,8 @@ class Held:
             on_bars_missed=lambda: self._count("bars_missed"),
             on_rejected=self._reject,
             on_nothing=lambda _: None,
+            on_status=self._status,
+            on_chain=self._verdict,
             **options,
         )
         return self.client
@@ -93,6 +103,14 @@ class Held:
         name = f"{bar['interval']}:{bar['isin']}"
         self.bars.setdefault(name, {})[bar["start"]] = bar
 
+    def _status(self, status: dict[str, Any]) -> None:
+        self.status_news.setdefault(status["isin"], []).append(dict(status))
+
+    def _verdict(self, verdict: Verdict) -> None:
+        said = verdict._asdict()
+        self.chain = {n: said[n] for n in ("state", "epoch", "offset")}
+        self.chain["rows"] = verdict.has_rows
+
     def _trade(self, entry: dict[str, Any]) -> None:
         self.trades.setdefault(entry["isin"], []).append(entry)
 
@@ -109,6 +127,8 @@ class Held:
             "position": client.position,
             "bars": {n: [b[k] for k in sorted(b)] for n, b in self.bars.items()},
             "trades": self.trades,
+            "status_news": self.status_news,
+            "chain": self.chain,
             "rejected": self.rejected,
             "sums": {
                 isin: sums and {name: getattr(sums, name) for name in names}
@@ -123,7 +143,7 @@ def say(line: dict[str, Any]) -> None:
 
 
 def hello(name: str) -> None:
-    takes = ("min_interval_ms", "fields", "tokens")
+    takes = ("min_interval_ms", "fields", "tokens", "verify")
     say({"client": name, "says": SAYS, "takes": takes})
 
 

@@ -8,8 +8,8 @@ const file = pathToFileURL(resolve(process.argv[2] ?? "pages/tick.js"));
 const { TickClient, traded, addTraded } = await import(file);
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
-function hold({ url, keys, last, min_interval_ms: minIntervalMs, fields, tokens }) {
-  const held = { comes_back: true, bars: {}, trades: {}, rejected: {}, sums: {} };
+function hold({ url, keys, last, min_interval_ms: minIntervalMs, fields, tokens, verify }) {
+  const held = { comes_back: true, bars: {}, trades: {}, rejected: {}, sums: {}, status_news: {} };
   const counts = { messages: 0, resets: 0, bars_missed: 0 };
   const ends = new Map();
   const left = [...(tokens ?? [])];
@@ -18,12 +18,15 @@ function hold({ url, keys, last, min_interval_ms: minIntervalMs, fields, tokens 
     ...(token && { token }),
     minIntervalMs,
     fields,
+    verify,
     onState: (state) => (held.comes_back = state !== "closed"),
     onMessage: () => (counts.messages += 1),
     onReset: () => (counts.resets += 1),
     onBarsMissed: () => (counts.bars_missed += 1),
     onRejected: (rejected) => rejected.forEach(({ key, code }) => (held.rejected[key] = code)),
     onNothing: () => {},
+    onStatus: (status) => (held.status_news[status.isin] ??= []).push(status),
+    onChain: ({ state, epoch, offset, hasRows }) => (held.chain = { state, epoch, offset, rows: hasRows }),
   });
   const add = (item) => {
     if (!item.trades || item.group) return;
@@ -66,9 +69,9 @@ say({
   client: "tick.js",
   says: [
     ...["items", "groups", "bars", "trades", "statuses", "sums", "members"],
-    ...["position", "rejected", "resets", "bars_missed", "days"],
+    ...["position", "rejected", "resets", "bars_missed", "days", "chain", "status_news"],
   ],
-  takes: ["min_interval_ms", "fields", "tokens"],
+  takes: ["min_interval_ms", "fields", "tokens", "verify"],
 });
 let held = null;
 for await (const line of createInterface({ input: process.stdin })) {

@@ -9,10 +9,14 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from conformance.server.chain_rules import ChainRules
+
 Frame: TypeAlias = dict[str, Any]
 Breach: TypeAlias = tuple[str, str]
+Version: TypeAlias = tuple[int, int, int]
 
 PIECE = 500
+BANDS = "price_bands"
 SUMS = ("volume", "value", "high", "low")
 ANSWERS = {"ack", "pong", "error"}
 WELCOME = ("protocol", "connection", "epoch", "window_ms", "heartbeat_ms", "limits")
@@ -40,14 +44,23 @@ class FrameRules:
         self._count = 0
         self._epoch: str | None = None
         self._offset = self._window = self._span = -1
-        self._versions: dict[str, tuple[int, int, int]] = {}
+        self._versions: dict[str, Version] = {}
         self._in_window: dict[str, int] = {}
         self._groups: dict[str, int] = {}
         self._bars: dict[tuple[Any, ...], tuple[int, int, bool]] = {}
         self._numbers: dict[str, int] = {}
-        self._may_repeat = False
+        self._may_repeat = self._is_anew = False
+        self._statuses: str | None = None
+        self._number = 0
+        self._is_rest = False
         self.is_held = False
         """Whether a whole snapshot has come."""
+        self.says_sums = True
+        """Whether items may be held to have them: not those of a token with a pace."""
+        self.met: set[str] = set()
+        """Clauses of what has come and need not: S-17, S-26, S-28."""
+        self.chain: ChainRules | None = None
+        """What is told of the chain is held to these, once it was asked for."""
 
     def asked(self, number: Any) -> None:
         """Take in that the client says a message with this ``id``."""
@@ -58,10 +71,12 @@ class FrameRules:
         try:
             frame = read_frame(data)
             self.breaches += self._breaches(frame)
+            if self.chain is not None:
+                self.breaches += self.chain.take(str(data), frame)
         except ValueError as error:
             self.breaches.append(("S-4", str(error)))
             return None
-        except (KeyError, TypeError, AttributeError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
             self.breaches.append(("S-4", f"{error!r} in {data!r:.160}"))
         self._count += 1
         return frame
@@ -84,6 +99,8 @@ class FrameRules:
             yield from self._take_bars(frame)
         elif kind == "trades":
             yield from self._entries(frame)
+        elif kind == "statuses":
+            yield from self._take_statuses(frame)
 
     def _answer(self, frame: Frame) -> Iterator[Breach]:
         wanted = self._owed.popleft() if self._owed else None
@@ -95,6 +112,9 @@ class FrameRules:
     def _position(self, frame: Frame) -> Iterator[Breach]:
         epoch, offset, window = frame["epoch"], frame["offset"], frame["window"]
         if epoch != self._epoch:
+            if self.is_held and self._epoch is not None:
+                self.met.add("S-17")
+                self._is_anew = True
             self._epoch, self._offset, self._window, self._span = epoch, -1, -1, -1
             self._versions.clear()
             self._in_window.clear()
@@ -118,6 +138,9 @@ class FrameRules:
             yield "S-16", f"a piece of {len(items)} items"
         if not is_snapshot and not self.is_held:
             yield "S-16", f"an update before the snapshot, at {frame['offset']}"
+        if not is_snapshot and self._is_anew:
+            yield "S-17", f"an update of {frame['epoch']}, which has had no snapshot"
+        self._is_anew &= not is_snapshot
         if is_snapshot and self._may_repeat:
             self._in_window.clear()
         names = [item["isin"] for item in items if isinstance(item, dict)]
@@ -140,8 +163,11 @@ class FrameRules:
     ) -> Iterator[Breach]:
         isin, where = item["isin"], f"{item['isin']} at {frame['offset']}"
         version = item.get("revision", 0), item["time"], item["seq"]
-        if version < self._versions.get(isin, version):
+        before = self._versions.get(isin)
+        if before is not None and version < before:
             yield "S-19", f"{where} went back"
+        elif before is not None and not is_snapshot and self.says_sums:
+            yield from self._restated(item, where, version, before)
         self._versions[isin] = version
         if is_snapshot and item["trades"]:
             yield "S-16", f"{where} stands for {item['trades']} trades in a snapshot"
@@ -150,14 +176,54 @@ class FrameRules:
         self._in_window[isin] = frame["window"]
         yield from breaches_of_sums(item, where)
 
+    def _restated(
+        self, item: Frame, where: str, version: Version, before: Version
+    ) -> Iterator[Breach]:
+        """Look at an item of a trade that was shown, or that takes one back."""
+        trades, volume = item["trades"], item.get("volume")
+        if version == before and trades:
+            self.met.add("S-26")
+            if trades == 1 and volume is None:
+                yield "S-26", f"{where}: late trades without their sums: {item}"
+        elif version[0] > before[0]:
+            self.met.add("S-28")
+            if "day" not in item:
+                yield "S-28", f"{where}: a greater revision without a day: {item}"
+            if not trades and volume is not None and (volume or item["value"]):
+                yield "S-28", f"{where}: no trades, and sums that are not 0: {item}"
+
+    def _take_statuses(self, frame: Frame) -> Iterator[Breach]:
+        epoch, entries, missed = frame["epoch"], frame["entries"], frame["missed"]
+        numbers = [entry["number"] for entry in entries]
+        if len(entries) > PIECE:
+            yield "ST-4", f"a piece of {len(entries)} statuses"
+        if frame["snapshot"]:
+            slots = {(e["isin"], e.get("venue"), e["status"] == BANDS) for e in entries}
+            if len(slots) < len(entries):
+                yield "ST-4", f"current ones twice: {numbers}"
+        is_other = epoch != self._statuses
+        before = 0 if is_other else self._number
+        if not frame["snapshot"] and not self._is_rest:
+            order = [before, *numbers]
+            if order != sorted(set(order)):
+                yield "ST-1", f"numbers {numbers} behind {before}"
+            if not frame.get("resumed") and (missed or (is_other and self._statuses)):
+                told = f"{missed} missed, epoch {epoch} behind {self._statuses}"
+                yield "ST-5", f"{told}, and not what is current"
+        self._statuses, self._number = epoch, max(before, *numbers, 0)
+        self._is_rest = len(entries) == PIECE and (frame["snapshot"] or self._is_rest)
+
     def _take_bars(self, frame: Frame) -> Iterator[Breach]:
         if len(frame["bars"]) > PIECE:
             yield "S-29", f"a piece of {len(frame['bars'])} bars"
+        names = [(bar["interval"], bar["isin"], bar["start"]) for bar in frame["bars"]]
+        if len(set(names)) < len(names):
+            yield "S-29", f"a bar twice at {frame['sequence']}"
         for bar in frame["bars"]:
             name = frame["epoch"], bar["interval"], bar["isin"], bar["start"]
             order = bar["revision"], bar["trades"], bar["closed"]
             if order < self._bars.get(name, order):
-                yield "S-19", f"bar {name} went back to {order}"
+                yield "S-32", f"bar {name} went back to {order}"
             self._bars[name] = order
 
     def _entries(self, frame: Frame) -> Iterator[Breach]:

@@ -1,215 +1,28 @@
-"""Judges a server of the stream: connects, asks, and looks at what comes."""
+"""Trials of a server: its stream, bars, trades, and events."""
 
 import asyncio
-import http.client
-import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.typing import Origin, Subprotocol
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
 
-from conformance.server.frame_rules import Frame, FrameRules
-from conformance.trial_report import Trial
+from conformance.server.frame_rules import Frame
+from conformance.server.judged_server import (
+    PROBLEM,
+    Broken,
+    Server,
+    Trials,
+    Untried,
+    must,
+)
+from conformance.window_chain import sums_of
 
-WITHIN_S = 10.0
 BAD_KEY = "KR7005930004"
-PROBLEM = "application/problem+json"
-
-
-class Broken(Exception):
-    """The server breaks a clause."""
-
-    def __init__(self, clause: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.clause = clause
-
-
-class Untried(Exception):
-    """A trial needs what this server does not have."""
-
-
-def must(is_kept: object, clause: str, sentence: str) -> None:
-    if not is_kept:
-        raise Broken(clause, sentence)
-
-
-@dataclass(frozen=True)
-class Server:
-    """Where it is, which keys to ask for, and how many windows to follow.
-
-    ``found`` gets what the frames of its connections break.
-    """
-
-    url: str
-    keys: tuple[str, ...]
-    windows: int = 3
-    patience: float = 1.0
-    found: list[tuple[str, str]] = field(default_factory=list)
-
-    @property
-    def within_s(self) -> float:
-        return WITHIN_S * self.patience
-
-    @asynccontextmanager
-    async def line(self, query: str = "", **options: Any) -> AsyncIterator["Line"]:
-        async with connect(
-            self.url + query,
-            compression=None,
-            max_size=2**24,
-            ping_interval=None,
-            close_timeout=1,
-            proxy=None,
-            **options,
-        ) as connection:
-            line = Line(connection, self.within_s)
-            try:
-                line.welcome = await line.next()
-                yield line
-            except ConnectionClosed as error:
-                raise Broken("S-35", f"the server has closed: {error}") from None
-            finally:
-                self.found.extend(line.rules.breaches)
-
-    def _http(self) -> http.client.HTTPConnection:
-        address = urlsplit(self.url)
-        is_safe = address.scheme == "wss"
-        kind = http.client.HTTPSConnection if is_safe else http.client.HTTPConnection
-        return kind(address.hostname or "", address.port, timeout=self.within_s)
-
-    async def get(self, path: str, **headers: str) -> tuple[int, str, bytes]:
-        """Return status, media type and body of a request without an upgrade."""
-        line = self._http()
-
-        def ask() -> tuple[int, str, bytes]:
-            line.request("GET", path, headers=headers)
-            answer = line.getresponse()
-            media = answer.getheader("content-type", "")
-            body = answer.read(2**16)
-            line.close()
-            return answer.status, media, body
-
-        return await asyncio.to_thread(ask)
-
-    async def events(self, path: str, **headers: str) -> tuple[list[Frame], str | None]:
-        """Return the events up to the whole snapshot, and the id of the last one."""
-        line = self._http()
-
-        def read() -> tuple[list[Frame], str | None]:
-            line.request("GET", path, headers=headers)
-            answer, text = line.getresponse(), ""
-            found, number = list[Frame](), None
-            media = answer.getheader("content-type", "")
-            must(media.startswith("text/event-stream"), "S-36", f"{path}: {media}")
-            is_whole = False
-            while not is_whole or text:
-                text = answer.readline().decode().rstrip("\r\n")
-                name, _, value = text.partition(": ")
-                must(name != "event", "S-36", f"an event of a name: {text!r}")
-                number = value if name == "id" else number
-                if name == "data":
-                    found.append(json.loads(value))
-                    is_whole = bool(found[-1].get("final"))
-            line.close()
-            return found, number
-
-        return await asyncio.to_thread(read)
-
-    async def refusal(self, query: str, origin: str | None = None) -> int:
-        """Return the status with which an upgrade is refused, 101 if it is not."""
-        with suppress(ConnectionClosed, Broken):
-            try:
-                chosen = None if origin is None else Origin(origin)
-                async with self.line(query, origin=chosen):
-                    return 101
-            except InvalidStatus as error:
-                return error.response.status_code
-        return 101
-
-
-class Line:
-    """One connection to the server."""
-
-    def __init__(self, connection: ClientConnection, within_s: float) -> None:
-        self.connection = connection
-        self.rules = FrameRules()
-        self.welcome: Frame = {}
-        self._within_s = within_s
-        self._ids = 0
-
-    async def next(self, within_s: float | None = None) -> Frame:
-        """Return the next frame. Raises Broken if none comes."""
-        try:
-            async with asyncio.timeout(within_s or self._within_s):
-                while True:
-                    frame = self.rules.take(await self.connection.recv())
-                    if frame is not None:
-                        return frame
-        except TimeoutError:
-            raise Broken("S-9", "nothing came") from None
-
-    async def say(self, **message: Any) -> None:
-        self._ids += 1
-        self.rules.asked(self._ids)
-        await self.connection.send(json.dumps({"id": self._ids, **message}))
-
-    async def until(self, *kinds: str, clause: str = "S-8") -> Frame:
-        """Return the next frame of some kinds; others are passed over."""
-        end_s = time.monotonic() + self._within_s
-        while time.monotonic() < end_s:
-            frame = await self.next()
-            if frame["type"] in kinds:
-                return frame
-        raise Broken(clause, f"no {' or '.join(kinds)} came")
-
-    async def ask(self, **message: Any) -> Frame:
-        await self.say(**message)
-        return await self.until("ack", "error", "pong")
-
-    async def snapshot(self) -> tuple[Frame, dict[str, Any]]:
-        """Return the last piece of a snapshot, and the items of all of it, by ISIN."""
-        items: dict[str, Any] = {}
-        while True:
-            piece = await self.until("snapshot", clause="S-15")
-            items |= {name_of(item): item for item in piece["data"]}
-            if piece["final"]:
-                return piece, items
-
-    async def end_code(self) -> tuple[int, str]:
-        """Read to the end; return how the server has closed."""
-        try:
-            async with asyncio.timeout(self._within_s):
-                while True:
-                    await self.connection.recv()
-        except ConnectionClosed as error:
-            close = error.rcvd
-            return (close.code, close.reason) if close is not None else (1006, "")
-        except TimeoutError:
-            raise Broken("S-35", "the connection was not closed") from None
-
-
-def name_of(item: Any) -> str:
-    """Return the instrument of an object, the number of a row."""
-    return str(item["isin"] if isinstance(item, dict) else item[0])
-
-
-Trying = Callable[[Server], Awaitable[None]]
-TRIALS: list[tuple[tuple[str, ...], Trying]] = []
-
-
-def tries(*clauses: str) -> Callable[[Trying], Trying]:
-    """Have a trial be one of all, about these clauses."""
-
-    def add(trying: Trying) -> Trying:
-        TRIALS.append((clauses, trying))
-        return trying
-
-    return add
+STREAM = Trials()
+tries = STREAM.of
 
 
 @tries("S-4", "S-5", "S-9")
@@ -235,7 +48,7 @@ async def odd_requests_are_refused(server: Server) -> None:
         must(status == 400, "S-6", f"{query} is answered with {status}")
     path = urlsplit(server.url).path
     for asked, wanted in ((path, 426), (path + "-of-nothing", 404)):
-        status, media, _ = await server.get(asked)
+        status, media = await server.get(asked)
         is_told = status == wanted and media.startswith(PROBLEM)
         must(is_told, "S-7", f"{asked} is answered with {status}, {media}")
 
@@ -248,6 +61,8 @@ async def a_page_of_another_host_is_refused(server: Server) -> None:
 
 @tries("S-6", "S-15", "S-16")
 async def keys_in_the_address_are_a_subscribe(server: Server) -> None:
+    if server.token:
+        raise Untried("an address can ask for nothing where tokens are asked for")
     async with server.line(f"?keys={server.keys[0]}") as line:
         line.rules.asked(None)
         ack = await line.until("ack", clause="S-6")
@@ -296,9 +111,7 @@ async def each_key_is_judged_by_itself(server: Server) -> None:
 
 @tries("S-11", "S-12", "S-13")
 async def codes_and_markets_are_those_of_the_table(server: Server) -> None:
-    base = urlsplit(server.url).path.rpartition("/")[0]
-    status, _, body = await server.get(base + "/instruments")
-    rows = json.loads(body)["data"] if status == 200 else []
+    rows = await server.listed()
     listed = [row for row in rows if row.get("code") and row.get("market")]
     if not listed:
         raise Untried("the server lists no instrument with a code and a market")
@@ -311,7 +124,8 @@ async def codes_and_markets_are_those_of_the_table(server: Server) -> None:
         is_told = isin in members and "instruments" in ack
         must(is_told, "S-12", f"{market}: {ack}")
         codes = [one["code"] for one in ack["rejected"]]
-        must(codes == ["unknown_key"], "S-13", f"{ack['rejected']}")
+        refusal = "not_served" if "market" in line.welcome else "unknown_key"
+        must(codes == [refusal], "S-13", f"{ack['rejected']}")
         _, items = await line.snapshot()
         wanted = {row["isin"] for row in rows if row.get("market") == market}
         must(items.keys() <= wanted, "S-12", f"{items.keys()} of {wanted}")
@@ -361,6 +175,51 @@ async def windows_come_in_order(server: Server) -> None:
         await line.snapshot()
         for _ in range(server.windows):
             await line.until("update")
+
+
+async def follow_until(server: Server, clause: str, what: str, windows: int) -> None:
+    """Follow so many windows, until there is what a clause is about; else Untried."""
+    async with server.line() as line:
+        await line.ask(op="subscribe", keys=["*"])
+        await line.snapshot()
+        for _ in range(windows):
+            await line.until("update", "snapshot")
+            if clause in line.rules.met:
+                return
+        raise Untried(f"no {what} in {windows} windows")
+
+
+@tries("S-17")
+async def another_epoch_begins_with_a_snapshot(server: Server) -> None:
+    await follow_until(server, "S-17", "other epoch began", server.windows)
+
+
+@tries("S-26")
+async def late_trades_come_with_all_their_sums(server: Server) -> None:
+    await follow_until(server, "S-26", "trade came too late", 5 * server.windows)
+
+
+@tries("S-28")
+async def a_trade_is_taken_back_by_a_revision(server: Server) -> None:
+    await follow_until(server, "S-28", "trade was taken back", 5 * server.windows)
+
+
+@tries("S-14")
+async def one_market_is_all_that_is_served(server: Server) -> None:
+    async with server.line() as line:
+        market = line.welcome.get("market")
+        if market is None:
+            raise Untried("the server is not of one market")
+        rows = await server.listed()
+        others = {row["isin"] for row in rows if row.get("market") != market}
+        keys = ["*", f"market:{market}", f"market:not {market}", *others]
+        ack = await line.ask(op="subscribe", keys=keys)
+        codes = {one["key"]: one["code"] for one in ack["rejected"]}
+        wanted = dict.fromkeys(keys[2:], "not_served")
+        must(codes == wanted, "S-14", f"{codes} refused, {wanted} are not of {market}")
+        _, items = await line.snapshot()
+        odd = items.keys() & others
+        must(not odd, "S-14", f"{odd} came, which are not of {market}")
 
 
 @tries("S-27")
@@ -424,15 +283,6 @@ async def an_item_stands_for_the_trades_of_its_window(server: Server) -> None:
             must(is_same, clause, f"{name} of {window}: {told}, its trades make {made}")
 
 
-def sums_of(item: Frame) -> tuple[Any, ...]:
-    """Return trades, volume and value of an item; None where it does not say them."""
-    if "volume" in item:
-        return item["trades"], item["volume"], item["value"]
-    if item["trades"] == 1:
-        return 1, item["size"], item["price"] * item["size"]
-    return item["trades"], None, None
-
-
 def add_to_day(days: dict[str, Any], item: Frame) -> None:
     """Keep a day by the rule of C-15."""
     isin = item["isin"]
@@ -492,6 +342,27 @@ async def bars_have_a_snapshot(server: Server) -> None:
         must(bars.get("snapshot") and bars["resumed"] is False, "S-34", f"{bars}")
 
 
+@tries("S-29", "S-32", "S-34")
+async def bars_change_and_are_resumed(server: Server) -> None:
+    key = f"bars:1m:{server.keys[0]}"
+    async with server.line() as line:
+        if not (await line.ask(op="subscribe", keys=[key], last=3))["accepted"]:
+            raise Untried(f"{key} is not accepted")
+        bars = await line.until("bars", clause="S-15")
+        try:
+            while bars.get("snapshot"):
+                bars = await line.until("bars")
+            bars = await line.until("bars")
+        except Broken:
+            raise Untried(f"no bar of {key} has changed") from None
+    since = {"epoch": bars["epoch"], "sequence": bars["sequence"]}
+    async with server.line() as line:
+        await line.ask(op="subscribe", keys=[key], bars_since=since)
+        bars = await line.until("bars", clause="S-15")
+        is_resumed = bars.get("snapshot") is True and bars["resumed"] is True
+        must(is_resumed, "S-34", f"{since} is not resumed: {bars!s:.100}")
+
+
 @tries("S-45", "S-46", "S-47", "S-48", "S-49", "S-50")
 async def rows_by_position_are_the_items(server: Server) -> None:
     async with server.line() as line:
@@ -521,18 +392,28 @@ async def rows_by_position_are_the_items(server: Server) -> None:
 
 @tries("S-35")
 async def closes_have_a_code_and_a_reason(server: Server) -> None:
-    async def code_after(*data: str | bytes, wanted: int) -> None:
+    async def code_after(
+        *data: str | bytes, wanted: int, text: bool | None = None
+    ) -> None:
         async with server.line() as line:
+            # What a token took of the pace comes back first.
+            per_second = line.welcome["limits"]["messages_per_second"]
+            await asyncio.sleep(2 / float(per_second))
             with suppress(ConnectionClosed):
                 for one in data:
-                    await line.connection.send(one)
+                    await line.connection.send(one, text=text)
             code, reason = await line.end_code()
             is_told = code == wanted and reason
             must(is_told, "S-35", f"closed with {code} {reason!r}, must be {wanted}")
             line.rules.breaches.clear()
 
     await code_after(b"{}", wanted=1003)
+    await code_after(b"\xff", wanted=1007, text=True)
     await code_after(*["dance"] * 20, wanted=4500)
+    async with server.line() as line:
+        per_second = line.welcome["limits"]["messages_per_second"]
+    pings = ['{"op":"ping"}'] * int(100 + 12 * per_second)
+    await code_after(*pings, wanted=4429)
     async with server.line() as line:
         most = line.welcome["limits"]["message_bytes"]
     await code_after('{"op":"ping","x":"' + "x" * most + '"}', wanted=1009)
@@ -540,8 +421,8 @@ async def closes_have_a_code_and_a_reason(server: Server) -> None:
 
 @tries("S-36", "S-37", "S-38", "S-39")
 async def events_are_the_same(server: Server) -> None:
-    path = urlsplit(server.url).path.rpartition("/")[0] + "/sse"
-    status, media, _ = await server.get(path)
+    path = f"{server.base}/sse"
+    status, media = await server.get(path)
     is_refused = status == 400 and media.startswith(PROBLEM)
     must(is_refused, "S-39", f"no keys: {status} {media}")
     path += f"?keys={','.join(server.keys)}"
@@ -566,24 +447,3 @@ async def trades_of_five_instruments(server: Server) -> None:
         if len(keys) < 6 or len(codes) == 6:
             raise Untried("it needs six instruments, and a server of their trades")
         must(codes == ["not_allowed"], "S-31", f"six keys of trades: {ack}")
-
-
-async def judge_server(server: Server, only: str = "") -> list[Trial]:
-    """Carry out all trials, or those of one clause, at once. Raises OSError."""
-    chosen = [(c, trying) for c, trying in TRIALS if not only or only in c]
-    return await asyncio.gather(*(_try(server, c, trying) for c, trying in chosen))
-
-
-async def _try(server: Server, clauses: tuple[str, ...], trying: Trying) -> Trial:
-    own = replace(server, found=[])
-    left_out = ""
-    try:
-        await trying(own)
-    except Broken as broken:
-        own.found.append((broken.clause, str(broken)))
-    except Untried as untried:
-        left_out = str(untried)
-    except (KeyError, TypeError, ValueError, TimeoutError, InvalidStatus) as error:
-        own.found.append(("S-4", f"not as the specification says: {error!r}"))
-    title = trying.__name__.replace("_", " ")
-    return Trial(title, clauses, tuple(dict.fromkeys(own.found)), left_out)

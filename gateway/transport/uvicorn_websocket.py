@@ -334,7 +334,8 @@ class StreamProtocol(WebSocketsSansIOProtocol):
                 self.frames = []
                 # A close of the peer's may have been read behind the text.
                 if self.conn.close_sent is None:
-                    self.conn.send_close(CloseCode.INVALID_TEXT)
+                    code = CloseCode.INVALID_TEXT
+                    self.conn.send_close(code, _REASONS[code.value])
                 self.handle_parser_exception()
                 return
         super().send_receive_event_to_app()

@@ -42,7 +42,9 @@ def test_bad_text_before_a_close_is_no_fault(
     """Both in one read: the close that was read already is answered."""
     both = frame(1, b"\xff") + frame(8, b"\x03\xe8")
     assert close_code(say(gateway, both, b"\x88\x02\x03\xe8")) == 1000
-    assert close_code(say(gateway, frame(1, b"\xff"), b"never")) == 1007
+    closed = say(gateway, frame(1, b"\xff"), b"never")
+    assert close_code(closed) == 1007
+    assert closed.endswith(b"text that is not UTF-8")
     assert [r for r in caplog.records if r.levelname == "ERROR"] == []
 
 
