@@ -174,6 +174,7 @@ $(VENV)/.kafka: $(VENV)/.run tests/kafka_broker/pom.xml
 	@rm -rf $(VENV)/kafka $(VENV)/kafka.part
 	@mvn --quiet --batch-mode -Dstyle.color=never -f tests/kafka_broker/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(VENV))/kafka.part
 	@mv $(VENV)/kafka.part $(VENV)/kafka
+	@$(BIN)/python -m tests.kafka_broker.prepare || echo "going on without it: brokers will start more slowly"
 	@touch $@
 
 $(VENV)/.registry: $(VENV)/.run tests/schema_registry/pom.xml

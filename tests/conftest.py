@@ -193,9 +193,12 @@ def make_broker(folder: Path) -> Broker:
 
 
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def kafka(
+    kafka_storage: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
     """A real Kafka broker for the whole session: each test makes its own topics."""
-    with make_broker(tmp_path_factory.mktemp("kafka")) as broker:
+    folder = tmp_path_factory.mktemp("brokers") / "kafka"
+    with make_broker(shutil.copytree(kafka_storage, folder)) as broker:
         yield broker
 
 

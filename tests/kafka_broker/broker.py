@@ -26,9 +26,12 @@ from tests.kafka_broker.kraft import (
     server_properties,
 )
 from tests.ports import free_port
-from throttle.spark.java import find_java
+from throttle.spark.java import Java, find_java
 
 JARS = Path(sys.prefix) / "kafka"
+CLASSES = JARS / "classes.aot"
+"""What the bundled Java knows of the broker; it ignores a file that does not fit."""
+
 START_WITHIN_S, STOP_WITHIN_S = 60.0, 10.0
 LINES_SHOWN = 6
 
@@ -74,7 +77,8 @@ class Broker:
         self._account = account or Account("tickthrottle", "correct-horse")
         self._jars = list(jars.glob("*.jar"))
         self._options = [*java_options(heap_mb, is_quick), *more_java_options]
-        self._java_home: Path | None = None
+        self._knows_classes = is_quick and CLASSES.exists()
+        self._java: Java | None = None
         self._process: ChildProcess | None = None
         self._guardian: Guardian | None = None
 
@@ -199,10 +203,13 @@ class Broker:
     def command(self, program: str, *arguments: str) -> list[str]:
         """Return the command that runs one of Kafka's programs as the broker runs."""
         scratch = self.folder / "scratch"
-        if self._java_home is None:
-            self._java_home = find_java(None, scratch).home
+        if self._java is None:
+            self._java = find_java(None, scratch)
+        options = self._options
+        if self._knows_classes and self._java.is_bundled:
+            options = [f"-XX:AOTCache={CLASSES}", "-Xlog:aot*=off", *options]
         return java_command(
-            self._java_home, self._options, self._jars, scratch, program, *arguments
+            self._java.home, options, self._jars, scratch, program, *arguments
         )
 
     @property
