@@ -76,6 +76,7 @@ class ProcessSettings(BaseSettings):
         extra="forbid",
         populate_by_name=True,
         use_attribute_docstrings=True,
+        defer_build=True,
     )
 
     log_level: LogLevel = "info"

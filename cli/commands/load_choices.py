@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from ingest.files.file_form import FrozenOptions
 
 LATE = ("lag.p99>2s", "feed.behind.p99>1s")
 """Unless asked for otherwise: a window that comes when the next one is due is late."""
@@ -13,12 +15,8 @@ EVERY_KIND = (
 )
 
 
-class LoadChoices(BaseModel):
+class LoadChoices(FrozenOptions):
     """What was asked for; a scenario sets some of what was not given."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True
-    )
 
     scenario: str | None = None
     """A load by name: standard, short, opening, bursts, stress, refused, soak.

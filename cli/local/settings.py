@@ -11,7 +11,7 @@ from pydantic_settings import (
 )
 
 from gateway.settings import check_operators_port
-from ingest.settings import LogLevel, ServerUrl
+from ingest.settings import LogLevel, ProcessSettings, ServerUrl
 from ingest.tradelog.contract import LogKind
 from throttle.settings import DECODER_PATTERN, PRODUCTS_PATTERN, default_state_dir
 from tickthrottle_client.log_v1 import TOPIC_PATTERN
@@ -26,13 +26,7 @@ class StateSettings(BaseSettings):
     Read from the environment (``TICKTHROTTLE_`` plus the field's name in capitals).
     """
 
-    model_config = SettingsConfigDict(
-        env_prefix="TICKTHROTTLE_",
-        frozen=True,
-        extra="forbid",
-        populate_by_name=True,
-        use_attribute_docstrings=True,
-    )
+    model_config = ProcessSettings.model_config
 
     state_dir: Path = Field(default_factory=default_state_dir)
     """Folder for the run's files: ``run-<port>`` in it is emptied at every start."""
