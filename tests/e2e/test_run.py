@@ -295,21 +295,6 @@ def test_ctrl_c_ends_everything(run: Running) -> None:
     assert are_gone(family)
 
 
-def test_a_taken_port_is_said_in_one_sentence(tmp_path: Path) -> None:
-    """Nothing is started when the page could not be served."""
-    import socket
-
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        state = {"TICKTHROTTLE_STATE_DIR": str(tmp_path / "state")}
-        with running(tmp_path, "run", "--port", str(port), **state) as process:
-            assert process.process.wait(timeout=20 * PATIENCE) == 3
-            assert f"port {port}: Address already in use" in process.log()
-            assert len(process.log().splitlines()) == 1
-
-
 def test_a_live_market_is_on_the_board_and_a_killed_parent_leaves_nothing(
     tmp_path: Path,
 ) -> None:
