@@ -50,17 +50,19 @@ def test_a_job_killed_again_in_its_start_misses_and_doubles_nothing(
     check(crasher.crash_once("after_publish", Random(0), is_killed_again=True))
 
 
-@pytest.mark.parametrize("is_taking_back", [False, True])
 @pytest.mark.parametrize("point", ["before_publish", "after_publish"])
+@pytest.mark.parametrize("is_taking_back", [True, False])
 def test_a_worker_killed_as_it_publishes_misses_and_doubles_nothing(
     crasher: Crasher, point: str, is_taking_back: bool
 ) -> None:
     """Its task is run again, and finds its window published, or publishes it.
 
-    Windows whose trades are taken back are the driver's.
+    Windows whose trades are taken back are the driver's. The job lives on: the next
+    test goes on with it.
     """
-    crasher.rig.is_taking_back = is_taking_back
-    crasher.renew()
+    if crasher.rig.is_taking_back != is_taking_back:
+        crasher.rig.is_taking_back = is_taking_back
+        crasher.renew()
     check(crasher.crash_once(f"worker_{point}", Random(1)))
 
 
