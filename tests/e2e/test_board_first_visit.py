@@ -1,4 +1,4 @@
-"""Thirteen things somebody does who sees the board for the first time, and reads nothing.
+"""Thirteen things somebody does who sees the board first, and reads nothing.
 
 A step is a press, a choice or a text that is typed, at something in view whose words
 are what the visitor would look for. How many each takes is what docs/board.md says.

@@ -1,11 +1,12 @@
 // What moved in the newest minutes: lists of movers, bursts and moves, each in a line.
 
 import { phrase, say } from "../../language.js";
+import { zonedMinuteText } from "../../times.js";
 import { fullText, sumText } from "../candles/bars.js";
+import { shortText } from "../day/breadth.js";
 import { clockText, countText, priceText, secondsText, zonedText } from "../format.js";
 import { calm, html } from "../html.js";
 import { langOf, nameOf } from "../names.js";
-import { zonedMinuteText } from "../../times.js";
 import { RECENT_MS, recent } from "./recent.js";
 
 const MOVERS_SHOWN = 2; // of each list
@@ -39,13 +40,13 @@ export const DayMovers = calm(({ movers, ...rest }) => {
   const time = zonedMinuteText(movers.timeMs);
   const lists = Object.entries(OF_DAY).map(([list, words]) => ({
     ...words,
-    entries: movers[list].map((mover) => ({ ...mover, about: percentText(mover.percent), figure: figureOf(list, mover) })),
+    entries: movers[list].map((mover) => ({ ...mover, about: percentText(mover.percent), figure: figureOf(list, mover, shortText) })),
   }));
   const note = html`<p class="soft">${say("day to {time}", { time })}</p>`;
   return html`<${Strip} id="day-movers" label=${say("Movers of the day, until {time}", { time })} lists=${lists} note=${note} ...${rest} />`;
 });
 
-const figureOf = (list, { percent, value }) => (list === "value" ? html`<b>${sumText(value)}</b>` : html`<${Rate} percent=${percent} />`);
+const figureOf = (list, { percent, value }, text = sumText) => (list === "value" ? html`<b>${text(value)}</b>` : html`<${Rate} percent=${percent} />`);
 
 // Properties: bursts and moves (newest first), nowMs (the exchange's clock), instruments,
 // onSelect(isin). A list is there only if some were ever told.
