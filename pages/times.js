@@ -42,8 +42,8 @@ export const zonedText = (timeMs) => `${clockText(timeMs)} ${zoneText()}`;
 // "15:30 local"
 export const zonedMinuteText = (timeMs) => `${clockText(timeMs).slice(0, 5)} ${zoneText()}`;
 
-// A format as the language and the zone of the page want it. Making one costs what a thousand texts
-// of it do: each is made once.
+// A format as the language and the zone of the page want it. Each is made once: making one costs
+// more than many texts of it.
 const formats = new Map();
 
 function formatOf(name, options) {

@@ -1,5 +1,5 @@
 // A row of the table. Its cells are made once, and written by hand where they say something
-// else than before: a tree of elements for each row and window was most of what a window cost.
+// else than before: a window makes no tree of elements for them.
 
 import { phrase, say } from "../language.js";
 import { shortText } from "./day/breadth.js";
