@@ -18,6 +18,7 @@ import { OpenCharts } from "./board/grid/open_charts.js";
 import { AT_ONCE } from "./board/grid/pages.js";
 import { onKeys } from "./board/keys.js";
 import { CONNECTED, Line } from "./board/line.js";
+import { dayMovers } from "./board/movers/day.js";
 import { readBursts, readMoves, SHOWN } from "./board/movers/recent.js";
 import { nameOf } from "./board/names.js";
 import { ORDERS, nextOrder } from "./board/order.js";
@@ -27,6 +28,7 @@ import { readInstruments, Store } from "./board/store.js";
 import { afterFrame, noteMeasure } from "./board/views/measure.js";
 import { toggled } from "./board/watchlist.js";
 import { language, say } from "./language.js";
+import { poll } from "./poll.js";
 import { createShell, getJson, getNews, onWords, storage, streamUrl, token } from "./shell.js";
 import { TickClient } from "./tick.js";
 import { zone } from "./times.js";
@@ -35,6 +37,7 @@ const JUDGED_EVERY_MS = 500;
 const NAMES_EVERY_MS = 10_000;
 const HOURS_EVERY_MS = 10_000;
 const MOVERS_EVERY_MS = 10_000;
+const DAY_MOVERS_EVERY_MS = 4_000;
 const EVENTS_EVERY_MS = 10_000;
 const TRENDS_AGAIN_MS = 5_000; // where there are none yet
 const EVENTS_RARELY_MS = 60_000; // where there are none
@@ -47,7 +50,7 @@ const MEASURE = "window-update";
 const MAIN = "table[role=grid], #map [role=listbox], #charts";
 
 // Beside the table there is room for an instrument; else it lies over it. On a wide screen the
-// room is always there: until a visitor opens one it shows the first row's, which no address names.
+// room is always there: until a visitor opens one it shows another, which no address names.
 const beside = matchMedia("(min-width: 72rem)");
 const wide = matchMedia("(min-width: 120rem)");
 
@@ -102,6 +105,8 @@ const view = {
   isLive: false,
   problem: null,
   movers: null, // the newest lists; null: the gateway has none, or none was asked for yet
+  areMoversKnown: false, // or known not to be there
+  dayMovers: null, // the same of the day, in their place
   bursts: [], // the newest, newest first
   moves: [],
   hours: [], // of each market whose hours are known
@@ -197,13 +202,14 @@ const ticks = new TickClient(streamUrl(), {
     judgeLine();
     if (CONNECTED.has(kind)) askForNames();
     if (kind !== "live" || line.link.kind === before) return;
-    keepMovers();
+    movers.now();
     keepEvents();
-    keepHours();
+    hours.now();
     keepTrends();
   },
   onReset() {
     store.clear();
+    view.dayMovers = null;
     keepTrends();
     paintSoon();
   },
@@ -257,6 +263,10 @@ function paintSoon() {
 
 function paint(beganMs) {
   isPaintDue = false;
+  const isDayDue = view.areMoversKnown && view.movers === null && store.all.length > 0;
+  if (isDayDue && !(beganMs - view.dayMovers?.madeMs < DAY_MOVERS_EVERY_MS)) {
+    view.dayMovers = { ...dayMovers(store.all), timeMs: store.newestMs, madeMs: beganMs };
+  }
   view.rows = inOrder(store.select(question()));
   draw();
   if (!isWindowDue) return;
@@ -417,18 +427,27 @@ function show(isin) {
 
 function selectionOf(isin) {
   const windowMs = () => line.windowMs;
-  const options = { clock: view.clock, windowMs, onChange: draw, ticks, chart };
+  const options = { clock: view.clock, windowMs, onChange: paintSoon, ticks, chart };
   const selection = new Selection(isin, options);
   const row = store.rows.get(isin);
   if (row !== undefined) selection.put(row.item, row.window);
   return selection;
 }
 
+// What stands beside the rows: the one stock that a search has found, else, on a wide screen, what
+// has stood there, or the first row's.
+function standingIsin() {
+  if (view.selection !== null || !beside.matches) return null;
+  const [first = null, ...others] = view.rows;
+  if (view.search && first !== null && !others.length) return first.isin;
+  return wide.matches ? (view.standing ?? first)?.isin ?? null : null;
+}
+
 function keepStanding() {
-  const isDue = wide.matches && view.selection === null && (view.standing !== null || view.rows.length > 0);
-  if (isDue === (view.standing !== null)) return;
+  const isin = standingIsin();
+  if (isin === (view.standing?.isin ?? null)) return;
   view.standing?.stop();
-  view.standing = isDue ? selectionOf(view.rows[0].isin) : null;
+  view.standing = isin === null ? null : selectionOf(isin);
   view.standing?.start();
 }
 
@@ -473,7 +492,6 @@ function judgeLine() {
 // it: one refusal is enough.
 let areNamesAskedFor = false;
 let areNamesKnown = false; // or known not to come
-let namesTag = null;
 
 async function askForNames() {
   if (areNamesAskedFor) return;
@@ -490,41 +508,50 @@ async function askForNames() {
   if (view.selection === null) follow();
 }
 
-// Names, previous closes and halts change while the page is open.
-async function renewNames() {
-  const news = await getNews("v1/instruments", namesTag, readInstruments);
-  if (news === null) return;
-  namesTag = news.tag;
-  store.setInstruments(news.json.data);
-  paintSoon();
+// Returns what asks for what is at a path, and takes it if it is another one than before; it
+// returns whether it is.
+function newsOf(path, take, read) {
+  let tag = null;
+  return async () => {
+    const news = await getNews(path, tag, read);
+    if (news === null) return false;
+    tag = news.tag;
+    take(news.json);
+    return true;
+  };
 }
 
-function keepNames() {
-  // Nobody reads a hidden page, and what is away is asked again the next time.
-  const isThere = areNamesKnown && CONNECTED.has(line.link.kind);
-  if (isThere && !document.hidden) renewNames().catch(() => {});
-}
+// Has `ask` called every so often while somebody looks and the line is there; it returns whether
+// there is anything new.
+const kept = (ask, everyMs) =>
+  poll(async () => {
+    if (!CONNECTED.has(line.link.kind)) return;
+    try {
+      if (await ask()) paintSoon();
+    } catch {
+      // It is asked again.
+    }
+  }, everyMs);
+
+// Names, previous closes and halts change while the page is open.
+const renewNames = newsOf("v1/instruments", ({ data }) => store.setInstruments(data), readInstruments);
+kept(async () => areNamesKnown && renewNames(), NAMES_EVERY_MS);
+
+// Which markets are closed: at once, and as they open and close.
+const hours = kept(newsOf("v1/market-hours", ({ data }) => (view.hours = data)), HOURS_EVERY_MS);
 
 // A gateway without movers has no bars either, most likely.
-let areMoversAskedFor = false;
-
-async function keepMovers() {
-  if (areMoversAskedFor || document.hidden || !CONNECTED.has(line.link.kind)) return;
-  areMoversAskedFor = true;
-  try {
-    const movers = await getMovers();
-    const isNews = view.movers === null && movers !== null;
-    view.movers = movers;
-    if (isNews) {
-      view.opened?.followBars();
-      view.charts.choose();
-    }
-    paintSoon();
-  } catch {
-    // It is asked again.
+async function renewMovers() {
+  const found = await getMovers();
+  const isNews = view.movers === null && found !== null;
+  Object.assign(view, { movers: found, areMoversKnown: true });
+  if (isNews) {
+    view.opened?.followBars();
+    view.charts.choose();
   }
-  areMoversAskedFor = false;
+  return true;
 }
+const movers = kept(renewMovers, MOVERS_EVERY_MS);
 
 // Bursts and moves are on no stream. A hidden page asks for bursts as well if there are
 // alerts of them: that is when those are needed. Whoever asks while an answer is awaited
@@ -560,26 +587,6 @@ function keepEventsCalmly() {
   if (areThere || performance.now() - eventsAskedMs >= EVENTS_RARELY_MS) keepEvents();
 }
 
-// Which markets are closed: at once, and as they open and close.
-let areHoursAskedFor = false;
-let hoursTag = null;
-
-async function keepHours() {
-  if (areHoursAskedFor || document.hidden || !CONNECTED.has(line.link.kind)) return;
-  areHoursAskedFor = true;
-  try {
-    const news = await getNews("v1/market-hours", hoursTag);
-    if (news !== null) {
-      hoursTag = news.tag;
-      view.hours = news.json.data;
-      paintSoon();
-    }
-  } catch {
-    // It is asked again.
-  }
-  areHoursAskedFor = false;
-}
-
 // How prices have gone before the page was open, and while it had no connection.
 let trendsTag = null;
 let trendsAgain; // timer
@@ -602,9 +609,6 @@ async function keepTrends() {
 document.addEventListener("visibilitychange", keepEvents);
 setInterval(keepEventsCalmly, EVENTS_EVERY_MS);
 setInterval(judgeLine, JUDGED_EVERY_MS);
-setInterval(keepMovers, MOVERS_EVERY_MS);
-setInterval(keepNames, NAMES_EVERY_MS);
-setInterval(keepHours, HOURS_EVERY_MS);
 addEventListener("popstate", arrive);
 beside.addEventListener("change", draw);
 wide.addEventListener("change", draw);

@@ -161,11 +161,16 @@ export const KOREAN = {
   "Movers of {minutes} minutes, until {time}": "최근 {minutes}분 등락 상위, {time} 기준",
   "{minutes} min to {time}, {instruments} stocks": "{time} 기준 {minutes}분, {instruments}개 종목",
   "{minutes} min to {time}": "{time} 기준 {minutes}분",
+  "Movers of the day, until {time}": "당일 등락 상위, {time} 기준",
+  "day to {time}": "{time} 기준 당일",
   "What rose most in these minutes, from its first price to its last.":
     "이 시간 동안 첫 가격에 비해 마지막 가격이 가장 많이 오른 종목.",
   "What fell most in these minutes, from its first price to its last.":
     "이 시간 동안 첫 가격에 비해 마지막 가격이 가장 많이 내린 종목.",
   "What most was paid for in these minutes.": "이 시간 동안 거래대금이 가장 많은 종목.",
+  "What is furthest above the price that its change is against.": "등락 기준가보다 가장 많이 오른 종목.",
+  "What is furthest below the price that its change is against.": "등락 기준가보다 가장 많이 내린 종목.",
+  "What most was paid for in the day so far.": "당일 누적 거래대금이 가장 많은 종목.",
   "in {minutes} minutes from {open} to {close} ({percent}); {sum} paid in {trades} trades":
     "{minutes}분 동안 {open}에서 {close}(으)로 ({percent}), 거래대금 {sum}, 체결 {trades}건",
   "Bursts and moves of {minutes} minutes": "최근 {minutes}분의 체결 급증과 가격 급변",
@@ -402,6 +407,7 @@ export const KOREAN = {
   once: "한 번",
   "each time": "매번",
   "Set alert": "알림 설정",
+  "Alert at ±{percent} %": "±{percent}% 알림",
   "Change it": "변경",
   "Leave it": "취소",
   "Set.": "설정했습니다.",

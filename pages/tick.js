@@ -107,23 +107,23 @@ class Positions {
 
   _item(row, windowUs) {
     const item = { isin: this._names.get(asNumber(row[0])) };
-    for (const [name, at] of this._fields) {
+    for (const { name, at, isText } of this._fields) {
       const value = row[at] ?? null;
       if (value === null) continue;
       if (name === "age") item.time = windowUs - asNumber(value);
       else if (name === "further") Object.assign(item, value);
       else if (name === "day") item.day = dayOf(value);
-      else item[name] = TEXTS.has(name) ? asText(value) : asNumber(value);
+      else item[name] = isText ? asText(value) : asNumber(value);
     }
     return item;
   }
 }
 
-// Pairs of a field and its place, as items have them; further fields as the row has them.
+// Fields with their places in a row, as items have them; further fields as the row has them.
 function inOrder(fields) {
   const of = (names) => names.filter((name) => fields.includes(name));
   const further = fields.filter((name) => !BEFORE.includes(name) && !BEHIND.includes(name));
-  return [...of(BEFORE), ...further, ...of(BEHIND)].map((name) => [name, fields.indexOf(name) + 1]);
+  return [...of(BEFORE), ...further, ...of(BEHIND)].map((name) => ({ name, at: fields.indexOf(name) + 1, isText: TEXTS.has(name) }));
 }
 
 function dayOf(values) {
@@ -190,13 +190,14 @@ export function addTraded(one, other) {
 // The day so far as of an item, given that of the item before; undefined where nobody
 // knows it. One that the item says takes the place of all before, any other item adds.
 export function dayAfter(item, before) {
-  if (item.day !== undefined) return item.day;
+  if (item.day !== undefined || before === undefined) return item.day;
   const more = traded(item);
-  if (before === undefined || more === null) return undefined;
-  const sums = addTraded(before, more);
-  if (sums.high === undefined) delete sums.high;
-  if (sums.low === undefined) delete sums.low;
-  return { ...before, ...sums };
+  if (more === null) return undefined;
+  const { trades, volume, value, high, low } = addTraded(before, more);
+  const day = { ...before, trades, volume, value };
+  if (high !== undefined) day.high = high;
+  if (low !== undefined) day.low = low;
+  return day;
 }
 
 // Sums of a whole board come with every window, and nearly all of its numbers are whole

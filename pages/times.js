@@ -42,19 +42,26 @@ export const zonedText = (timeMs) => `${clockText(timeMs)} ${zoneText()}`;
 // "15:30 local"
 export const zonedMinuteText = (timeMs) => `${clockText(timeMs).slice(0, 5)} ${zoneText()}`;
 
+// A format as the language and the zone of the page want it. Each is made once: making one costs
+// more than many texts of it.
+const formats = new Map();
+
+function formatOf(name, options) {
+  const key = `${name} ${language()} ${current}`;
+  if (!formats.has(key)) {
+    const timeZone = current === "kst" ? KST : undefined;
+    formats.set(key, new Intl.DateTimeFormat(language() === "ko" ? "ko-KR" : "en-GB", { ...options, timeZone }));
+  }
+  return formats.get(key);
+}
+
 // "Mon 09:00 local", with the date if that Monday is not the next one after `nowMs`.
 export function dayClockText(timeMs, nowMs) {
-  const timeZone = current === "kst" ? KST : undefined;
   const isFar = timeMs - nowMs > 6 * 86_400_000;
   const date = isFar ? { day: "numeric", month: "short" } : {};
-  const form = { weekday: "short", ...date, hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone };
-  const locale = language() === "ko" ? "ko-KR" : "en-GB";
-  return `${new Intl.DateTimeFormat(locale, form).format(timeMs).replace(/[(),]/g, "")} ${zoneText()}`;
+  const form = { weekday: "short", ...date, hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  return `${formatOf(isFar ? "date" : "weekday", form).format(timeMs).replace(/[(),]/g, "")} ${zoneText()}`;
 }
 
 // All there is to a moment, for a title: date, time and zone as the language writes them.
-export function momentText(timeMs) {
-  const timeZone = current === "kst" ? KST : undefined;
-  const locale = language() === "ko" ? "ko-KR" : "en-GB";
-  return new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "long", timeZone }).format(timeMs);
-}
+export const momentText = (timeMs) => formatOf("moment", { dateStyle: "medium", timeStyle: "long" }).format(timeMs);

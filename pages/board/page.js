@@ -10,10 +10,10 @@ import { Glance } from "./day/glance.js";
 import { clockText, countText, zonedText, zoneText } from "./format.js";
 import { Detail } from "./detail.js";
 import { ChartGrid } from "./grid/chart_grid.js";
-import { html } from "./html.js";
+import { calm, html } from "./html.js";
 import { MarketMap } from "./map/market_map.js";
 import { closedText, openText } from "./market_hours.js";
-import { Events, Movers } from "./movers/movers.js";
+import { DayMovers, Events, Movers } from "./movers/movers.js";
 import { Table } from "./table.js";
 import { ViewSwitch } from "./views/switch.js";
 
@@ -54,6 +54,9 @@ export function Page({ view }) {
           reference=${reference}
         />
         <${Movers} movers=${view.movers} instruments=${store.instruments} onSelect=${view.select} />
+        ${view.movers === null &&
+        view.dayMovers !== null &&
+        html`<${DayMovers} movers=${view.dayMovers} instruments=${store.instruments} onSelect=${view.select} />`}
         <${Events}
           bursts=${view.bursts}
           moves=${view.moves}
@@ -270,7 +273,7 @@ function Tools({ view }) {
         <span class="count">${watched.size}</span>
       </button>
       <button id="lists" type="button" class="quiet icon" aria-label=${say("Watch-lists")} title=${say("Watch-lists")} onClick=${() => view.openMenu("lists")}>⋯</button>
-      <${Sectors} view=${view} />
+      <${Sectors} known=${store.sectors} chosen=${view.filters.sectors} onSector=${view.toggleSector} />
       ${view.place.name === "table" &&
       html`
         <button id="columns" type="button" class="quiet icon" aria-label=${say("Columns")} title=${say("Columns")} onClick=${() => view.openMenu("columns")}>
@@ -288,30 +291,28 @@ function Tools({ view }) {
 }
 
 // Each sector that is chosen is a chip, which a press takes away.
-function Sectors({ view }) {
-  const { sectors } = view.filters;
-  const known = view.store.sectors;
-  if (!known.length && !sectors.size) return null;
+const Sectors = calm(({ known, chosen, onSector }) => {
+  if (!known.length && !chosen.size) return null;
   const choose = (event) => {
-    view.toggleSector(event.target.value);
+    onSector(event.target.value);
     event.target.value = "";
   };
   return html`
     <select id="sector" aria-label=${say("Show a sector")} onChange=${choose}>
-      <option value="">${sectors.size ? say("And sector…") : say("All sectors")}</option>
+      <option value="">${chosen.size ? say("And sector…") : say("All sectors")}</option>
       ${known
-        .filter(([name]) => !sectors.has(name))
+        .filter(([name]) => !chosen.has(name))
         .map(([name, count]) => html`<option key=${name} value=${name}>${name} (${count})</option>`)}
     </select>
-    ${[...sectors].map(
+    ${[...chosen].map(
       (name) => html`
-        <button key=${name} type="button" class="chip sector" aria-pressed="true" aria-label=${say("No longer {name}", { name })} onClick=${() => view.toggleSector(name)}>
+        <button key=${name} type="button" class="chip sector" aria-pressed="true" aria-label=${say("No longer {name}", { name })} onClick=${() => onSector(name)}>
           ${name} <span aria-hidden="true">✕</span>
         </button>
       `,
     )}
   `;
-}
+});
 
 function Figures({ view }) {
   const { store } = view;

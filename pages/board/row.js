@@ -8,14 +8,15 @@ import { weightOf } from "./day/board_index.js";
 import { limitOf } from "./day/limits.js";
 import { countsForRange } from "./day/range.js";
 import { Trace } from "./day/trace.js";
+import { figuresOf } from "./figures.js";
 import { changeOf, placesNeeded } from "./format.js";
 import { searchText } from "./search.js";
 
 const NONE = [];
 
 export class Row {
-  // Begins with the first item of its instrument that the page has seen.
-  constructor({ isin, price }, instrument) {
+  // Begins with the first item of its instrument that the page has seen; `number` counts rows.
+  constructor({ isin, price }, instrument, number = 0) {
     this.isin = isin;
     this.item = null; // the newest
     this.day = undefined; // the day so far as of the item (tick.js); undefined: nobody knows it
@@ -28,10 +29,12 @@ export class Row {
     this.high = NaN; // of all trades that the newest item stands for, as `low`; NaN: of none
     this.low = NaN;
     this.change = null; // against the previous close, or else the first price seen (format.js)
+    this.gained = 0; // what its change adds to the value of all listed shares (day/board_index.js)
     this.turnover = null; // of the day so far, as `volume`; null: nobody tells it
     this.volume = null;
-    this.trace = new Trace(); // how its price has gone
+    this.trace = new Trace(number); // how its price has gone
     this.version = 0;
+    this._figures = null;
     this._first = price;
     this._compared = null; // the price and the reference that the change is of
     this._against = null;
@@ -76,9 +79,10 @@ export class Row {
     this.trace.fill(endMs, closes);
   }
 
-  // What its change adds to the value of all listed shares (day/board_index.js).
-  get gained() {
-    return this._weight * this.change.difference;
+  // As they are written (figures.js).
+  get figures() {
+    if (this._figures?.version !== this.version) this._figures = figuresOf(this);
+    return this._figures;
   }
 
   // With every digit: of the day so far, or else what its newest trade says of it.
@@ -122,7 +126,11 @@ export class Row {
     this.version += 1;
     const { price } = this.item;
     const reference = this._reference;
-    if (price === this._compared && reference === this._against) return;
+    if (price !== this._compared || reference !== this._against) this._compareAnew(price, reference);
+    this.gained = this._weight * this.change.difference;
+  }
+
+  _compareAnew(price, reference) {
     this._compared = price;
     this._against = reference;
     this.price = Number(price);

@@ -30,6 +30,7 @@ export class Store {
     this.tradesInWindow = 0;
     this.totalTrades = 0; // since the page opened
     this.totalRows = 0;
+    this._against = 0; // rows whose change is against the previous close
     this._statuses = new Map();
     this._counted = null;
     this._firstWindow = null;
@@ -42,6 +43,7 @@ export class Store {
     this.sectors = sectorsOf(instruments);
     this.indexBases = basesOf(instruments);
     this.all.forEach((row) => row.join(this._instrumentOf(row)));
+    this._against = this.all.filter((row) => row.isAgainstClose).length;
   }
 
   // What /v1/trends tells; it may come before or after prices.
@@ -70,6 +72,7 @@ export class Store {
   clear() {
     this.rows.clear();
     this.all = [];
+    this._against = 0;
     this.hasDays = false;
     this.newestMs = 0;
     this._trends = NO_TRENDS;
@@ -78,12 +81,13 @@ export class Store {
   // `window` is null for what was known when the page asked.
   put(item, window) {
     const known = this.rows.get(item.isin);
-    const row = known ?? new Row(item, this._instrumentOf(item));
+    const row = known ?? new Row(item, this._instrumentOf(item), this.all.length);
     row.put(item, window);
     if (known === undefined) {
       row.setStatuses(this._statusesOf(row));
       this.rows.set(item.isin, row);
       this.all.push(row);
+      if (row.isAgainstClose) this._against += 1;
       this._fill(row);
     }
     this.newestMs = Math.max(this.newestMs, item.time / 1000);
@@ -122,18 +126,20 @@ export class Store {
   select({ search = "", watched = null, filters = null, order }) {
     const wanted = words(search);
     this.all.sort(comparator(order)); // they mostly are in it: that is a look at each
+    const isFiltered = filters !== null && filters.markets.size + filters.sectors.size > 0;
+    if (watched === null && !isFiltered && !wanted.length) return [...this.all];
     return this.all.filter(
       (row) =>
         (watched === null || watched.has(row.isin)) &&
-        (filters === null || isWanted(filters, row.instrument)) &&
+        (!isFiltered || isWanted(filters, row.instrument)) &&
         (!wanted.length || matches(row.text, wanted)),
     );
   }
 
   // What changes are measured against: "close", "first", or "mixed".
   get reference() {
-    if (!this.all.some((row) => row.isAgainstClose)) return "first";
-    return this.all.every((row) => row.isAgainstClose) ? "close" : "mixed";
+    if (this._against === 0) return "first";
+    return this._against === this.all.length ? "close" : "mixed";
   }
 
   _fill(row) {

@@ -5,11 +5,10 @@
 import { Component, createRef } from "preact";
 
 import { phrase, say } from "../language.js";
-import { DayCells, Marks, rangeWidth } from "./day/cells.js";
-import { clockText, countText, differenceText, eyeText, fullTitle, KIND_WORDS, momentText, ratioText, widthOf, zoneText } from "./format.js";
-import { douse, light } from "./flash.js";
-import { html } from "./html.js";
-import { aboutText, langOf, nameOf } from "./names.js";
+import { NO_WIDTHS, widest } from "./columns.js";
+import { KIND_WORDS, zoneText } from "./format.js";
+import { calm, html } from "./html.js";
+import { TableRow } from "./table_row.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
 
 const TITLES = {
@@ -29,15 +28,7 @@ const styleOf = (columns) =>
   Object.fromEntries(columns.filter(({ isFitted }) => isFitted).map(({ id, rem }) => [`--${id}`, `${rem}rem`]));
 
 // How wide the figures of rows are (columns.js), as they are written.
-function widthsOf(rows) {
-  const most = (text) => rows.reduce((width, row) => Math.max(width, text(row)), 0);
-  return {
-    price: most(({ item, digits }) => widthOf(eyeText(item.price, digits))),
-    difference: most(({ change, digits }) => widthOf(differenceText(change, digits))),
-    ratio: most(({ change }) => widthOf(ratioText(change))),
-    ends: most(rangeWidth),
-  };
-}
+const widthsOf = (rows) => rows.reduce((most, { figures }) => widest(most, figures.widths), NO_WIDTHS);
 
 // Properties: rows, layout (columns.js), hasDays (ranges are of the day), isMixed (not every change is against a close),
 // order, onOrder(column), window (the newest), watched, onStar(isin), selected,
@@ -164,27 +155,19 @@ export class Table extends Component {
         >
           <${Head} columns=${columns} hasDays=${hasDays} order=${order} onOrder=${onOrder} />
           <${Space} rows=${first} height=${rowHeight} />
-          <tbody id="rows" role="rowgroup" class="greys" onPointerMove=${onTouch}>
-            ${shown.map(
-              (row, place) => html`
-                <${Row}
-                  key=${first + place}
-                  row=${row}
-                  version=${row.version}
-                  price=${row.price}
-                  index=${first + place}
-                  columns=${columns}
-                  isMixed=${isMixed}
-                  isNew=${row.window !== null && row.window === window}
-                  isActive=${row.isin === activeIsin}
-                  isSelected=${row.isin === selected}
-                  isWatched=${watched.has(row.isin)}
-                  onStar=${onStar}
-                  onSelect=${onSelect}
-                />
-              `,
-            )}
-          </tbody>
+          <${Rows}
+            rows=${shown}
+            first=${first}
+            columns=${columns}
+            isMixed=${isMixed}
+            window=${window}
+            activeIsin=${activeIsin}
+            selected=${selected}
+            watched=${watched}
+            onStar=${onStar}
+            onSelect=${onSelect}
+            onTouch=${onTouch}
+          />
           <${Space} rows=${rows.length - end} height=${rowHeight} />
         </table>
       </div>
@@ -192,47 +175,38 @@ export class Table extends Component {
   }
 }
 
-const isOther = (next, known) => Object.keys(next).some((name) => next[name] !== known[name]);
-
-// In another language it is another page, which draws it anew.
-class Head extends Component {
-  shouldComponentUpdate(next) {
-    return isOther(next, this.props);
-  }
-
-  render({ columns, hasDays, order, onOrder }) {
-    const titleOf = (id) => TITLES[id === "range" && !hasDays ? "rangeSeen" : id];
-    return html`
-      <thead role="rowgroup">
-        <tr role="row" aria-rowindex="1">
-          ${columns.map(({ id, label, order: column, isNumber }) => {
-            const isSorted = column !== undefined && order.column === column;
-            const arrow = order.direction === "ascending" ? "↑" : "↓";
-            return html`
-              <th
-                key=${id}
-                scope="col"
-                role="columnheader"
-                class=${`${id} ${isNumber ? "number" : ""}`}
-                aria-sort=${column && (isSorted ? order.direction : "none")}
-                title=${titleOf(id) && say(titleOf(id))}
-              >
-                ${column === undefined
-                  ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${say(label)}</span>`
-                  : html`
-                      <button type="button" class="quiet" onClick=${() => onOrder(column)}>
-                        <span>${say(label)}${id === "time" && html` <span class="zone">${zoneText()}</span>`}</span>
-                        ${isSorted && html`<span class="arrow" aria-hidden="true">${arrow}</span>`}
-                      </button>
-                    `}
-              </th>
-            `;
-          })}
-        </tr>
-      </thead>
-    `;
-  }
-}
+const Head = calm(({ columns, hasDays, order, onOrder }) => {
+  const titleOf = (id) => TITLES[id === "range" && !hasDays ? "rangeSeen" : id];
+  return html`
+    <thead role="rowgroup">
+      <tr role="row" aria-rowindex="1">
+        ${columns.map(({ id, label, order: column, isNumber }) => {
+          const isSorted = column !== undefined && order.column === column;
+          const arrow = order.direction === "ascending" ? "↑" : "↓";
+          return html`
+            <th
+              key=${id}
+              scope="col"
+              role="columnheader"
+              class=${`${id} ${isNumber ? "number" : ""}`}
+              aria-sort=${column && (isSorted ? order.direction : "none")}
+              title=${titleOf(id) && say(titleOf(id))}
+            >
+              ${column === undefined
+                ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${say(label)}</span>`
+                : html`
+                    <button type="button" class="quiet" onClick=${() => onOrder(column)}>
+                      <span>${say(label)}${id === "time" && html` <span class="zone">${zoneText()}</span>`}</span>
+                      ${isSorted && html`<span class="arrow" aria-hidden="true">${arrow}</span>`}
+                    </button>
+                  `}
+            </th>
+          `;
+        })}
+      </tr>
+    </thead>
+  `;
+});
 
 // Stands for the rows that are not in the document.
 function Space({ rows, height }) {
@@ -240,137 +214,85 @@ function Space({ rows, height }) {
   return html`<tbody aria-hidden="true" style=${{ height: `${rows * height}px` }}></tbody>`;
 }
 
-// A place in the table: the instrument in it may be another one the next time. A row changes in
-// place (row.js): its version and price are properties of their own.
-class Row extends Component {
+// The rows in view, which are no tree of elements (table_row.js). Properties are those of the
+// table; `rows` are these alone, and `first` is the place of the first one.
+class Rows extends Component {
   constructor() {
     super();
-    this.price = createRef();
+    this.body = createRef();
+    this.places = []; // TableRow of each place, from `first` on
+    this.first = 0;
+  }
+
+  componentDidMount() {
+    this.show(this.props);
   }
 
   shouldComponentUpdate(next) {
-    return isOther(next, this.props);
-  }
-
-  componentDidUpdate(before) {
-    const { row, price, isNew } = this.props;
-    const isSame = row.isin === before.row.isin;
-    const rise = price - before.price;
-    if (!isSame) douse(this.price.current);
-    else if (rise && isNew) light(this.price.current, rise > 0 ? "up" : "down");
+    if (next.columns !== this.props.columns) this.places.splice(0).forEach((place) => place.remove());
+    this.show(next);
+    return false;
   }
 
   componentWillUnmount() {
-    douse(this.price.current);
+    this.places.forEach((place) => place.remove());
   }
 
-  render({ row, index, columns, isMixed, isNew, isActive, isSelected, isWatched, ...rest }) {
-    const { onStar, onSelect } = rest;
-    const { isin, item, instrument, change } = row;
-    const timeMs = item.time / 1000;
-    const cells = {
-      star: () => html`<${Star} key="star" isin=${isin} instrument=${instrument} isWatched=${isWatched} onStar=${onStar} />`,
-      name: () => html`
-        <${Name} key="name" row=${row} instrument=${instrument} limit=${row.limit} isCorrected=${row.isCorrected} statuses=${row.statuses} />
-      `,
-      isin: () => html`
-        <td role="gridcell" key="isin" class="isin code">
-          ${isin} ${columns.every(({ id }) => id !== "name") && html`<${Marks} row=${row} />`}
-        </td>
-      `,
-      price: () => {
-        const text = eyeText(item.price, row.digits);
-        const title = fullTitle(item.price, text);
-        return html`
-          <td role="gridcell" key="price" class=${`price number ${change.kind}`} title=${title} ref=${this.price}>${text}</td>
-        `;
-      },
-      change: () => html`
-        <td role="gridcell" key="change" class=${`change number ${change.kind}`}>
-          <${Change} row=${row} isMixed=${isMixed} />
-        </td>
-      `,
-      ...DayCells(row),
-      trades: () => html`
-        <td role="gridcell" key="trades" class="trades number">
-          ${isNew && item.trades ? html`<span class="soft">+${item.trades}</span> ` : ""}
-          ${row.trades ? countText(row.trades) : "–"}
-        </td>
-      `,
-      time: () => html`
-        <td role="gridcell" key="time" class="time number" title=${momentText(timeMs)}>
-          ${clockText(timeMs)}
-        </td>
-      `,
-    };
+  // A place that stays in view stays where it is; one that leaves it becomes another one.
+  show({ rows, first, columns, isMixed, window, activeIsin, selected, watched }) {
+    const { places } = this;
+    const body = this.body.current;
+    const end = first + rows.length;
+    const spare = [
+      ...places.splice(0, Math.max(0, first - this.first)),
+      ...places.splice(Math.max(0, end - Math.max(first, this.first))),
+    ];
+    this.first = places.length ? Math.max(first, this.first) : first;
+    const next = () => spare.pop() ?? new TableRow(columns);
+    for (; this.first > first; this.first -= 1) {
+      places.unshift(next());
+      body.prepend(places[0].element);
+    }
+    while (places.length < rows.length) {
+      places.push(next());
+      body.append(places.at(-1).element);
+    }
+    spare.forEach((place) => place.remove());
+    rows.forEach((row, number) => {
+      const { isin } = row;
+      const about = { isActive: isin === activeIsin, isSelected: isin === selected, isWatched: watched.has(isin) };
+      places[number].show(row, { index: first + number, window, isMixed, ...about });
+    });
+  }
+
+  pressed({ target }) {
+    const isin = target.closest("tr")?.id.slice("row-".length);
+    if (isin === undefined) return;
+    if (target.closest("button") === null) this.props.onSelect(isin);
+    else this.props.onStar(isin);
+  }
+
+  render({ onTouch }) {
     return html`
-      <tr
-        role="row"
-        id=${`row-${isin}`}
-        aria-rowindex=${index + 2}
-        aria-selected=${isSelected}
-        class=${isActive ? "active" : ""}
-        onClick=${() => onSelect(isin)}
-      >
-        ${columns.map(({ id }) => cells[id]())}
-      </tr>
-    `;
-  }
-}
-
-// Cells that seldom change: what is drawn of the same as before is not drawn again.
-class Star extends Component {
-  shouldComponentUpdate(next) {
-    return isOther(next, this.props);
-  }
-
-  render({ isin, instrument, isWatched, onStar }) {
-    const star = (event) => {
-      event.stopPropagation();
-      onStar(isin);
-    };
-    return html`
-      <td role="gridcell" class="star">
-        <button type="button" class="quiet" tabindex="-1" aria-pressed=${isWatched} aria-label=${say("Watch {name}", { name: nameOf(instrument, isin) })} onClick=${star}>
-          ${isWatched ? "★" : "☆"}
-        </button>
-      </td>
-    `;
-  }
-}
-
-class Name extends Component {
-  shouldComponentUpdate(next) {
-    return isOther(next, this.props);
-  }
-
-  render({ row, instrument }) {
-    const about = aboutText(instrument);
-    const name = nameOf(instrument, row.isin);
-    return html`
-      <td role="gridcell" class="name">
-        <span class="title" lang=${langOf(instrument)} title=${name}>${name}</span>
-        <span class="under" title=${about}><${Marks} row=${row} />${about}</span>
-      </td>
+      <tbody
+        id="rows"
+        role="rowgroup"
+        class="greys"
+        onPointerMove=${onTouch}
+        onClick=${(event) => this.pressed(event)}
+        ref=${this.body}
+      ></tbody>
     `;
   }
 }
 
 // The newest price for the eye, its digits in the title.
-export function Price({ row }) {
-  const { item, change, digits } = row;
-  const text = eyeText(item.price, digits);
-  return html`<span class=${`price ${change.kind}`} title=${fullTitle(item.price, text)}>${text}</span>`;
-}
+export const Price = ({ row: { change, figures } }) =>
+  html`<span class=${`price ${change.kind}`} title=${figures.priceTitle}>${figures.price}</span>`;
 
 // The difference and what it is in per cent; both are read out as one.
-export function Change({ row, isMixed = false }) {
-  const { change, digits } = row;
-  const text = differenceText(change, digits);
-  const full = differenceText(change, digits, true);
-  return html`
-    <span class="visually-hidden">${say(KIND_WORDS[change.kind])} </span>
-    <span class="difference" title=${full === text ? undefined : full}>${text}</span>${" "}
-    <span class="ratio">${ratioText(change)}${isMixed && !row.isAgainstClose ? "*" : ""}</span>
-  `;
-}
+export const Change = ({ row: { change, figures } }) => html`
+  <span class="visually-hidden">${say(KIND_WORDS[change.kind])} </span>
+  <span class="difference" title=${figures.differenceTitle}>${figures.difference}</span>${" "}
+  <span class="ratio">${figures.ratio}</span>
+`;

@@ -12,8 +12,6 @@ export function parseWatchList(text) {
   }
 }
 
-export const watchListText = (isins) => JSON.stringify([...isins].sort());
-
 // A new set, with the instrument in it if it was not.
 export function toggled(isins, isin) {
   const changed = new Set(isins);

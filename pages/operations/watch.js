@@ -2,7 +2,7 @@
 
 import { ask, complaint } from "./api.js";
 import { KEPT, append, countLog, missing } from "./history.js";
-import { poll } from "./poll.js";
+import { poll } from "../poll.js";
 
 const EVERY_MS = 2_000;
 const LINES = 20;

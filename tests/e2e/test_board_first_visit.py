@@ -1,4 +1,4 @@
-"""Twelve things somebody does who sees the board for the first time, and reads nothing.
+"""Thirteen things somebody does who sees the board first, and reads nothing.
 
 A step is a press, a choice or a text that is typed, at something in view whose words
 are what the visitor would look for. How many each takes is what docs/board.md says.
@@ -79,18 +79,22 @@ def see_how_the_market_stands(guest: Visitor) -> None:
     expect(level).to_have_text("Board index 1,002.54 +0.25%")
 
 
-def find_an_instrument(guest: Visitor) -> None:
-    """Only its row is left."""
+def see_what_rose_most(guest: Visitor) -> None:
+    """The line above the table begins with it."""
+    first = guest.page.locator("#day-movers li").first
+    expect(first).to_be_in_viewport()
+    expect(first).to_have_text("NAVER +5.00%")
+
+
+def see_one_by_its_name(guest: Visitor) -> None:
+    """Only its row is left, and beside it is all that there is of it."""
     guest.type("Search", "하이닉스")
     expect(guest.page.locator("#rows tr")).to_have_count(1)
-    expect(guest.board.row(HYNIX)).to_be_visible()
+    expect(guest.page.locator("#detail-title")).to_have_text("SK하이닉스")
+    expect(guest.page.locator(".detail canvas").first).to_be_in_viewport()
+    expect(guest.page.get_by_label("Search")).to_be_focused()
     guest.page.get_by_label("Search").fill("")
-
-
-def see_what_moved_most(guest: Visitor) -> None:
-    """The greatest rise is on top."""
-    guest.button("Change")
-    expect(guest.page.locator("#rows tr").first).to_have_attribute("id", f"row-{NAVER}")
+    expect(guest.page.locator("#detail-title")).to_have_count(0)
 
 
 def open_an_instrument(guest: Visitor) -> None:
@@ -125,6 +129,14 @@ def set_an_alert(guest: Visitor) -> None:
     expect(guest.page.locator("#told .text")).to_contain_text("has risen to 202,000")
 
 
+def set_a_usual_alert(guest: Visitor) -> None:
+    """It is told when the price is 5 % from the previous close."""
+    guest.button("Alert at ±5 %")
+    publish_trade(guest.board, 6, SAMSUNG, "190000", value=1_800_000_000)
+    told = "is 5 % or more from its previous close: 190,000"
+    expect(guest.page.locator("#told .text").first).to_contain_text(told)
+
+
 def leave_it(guest: Visitor) -> None:
     """The market has the page to itself."""
     guest.button("Close")
@@ -154,12 +166,13 @@ def read_korean(guest: Visitor) -> None:
 TASKS: dict[str, Callable[[Visitor], None]] = {
     "see whether the market is open": see_whether_it_is_open,
     "see how the market stands": see_how_the_market_stands,
-    "find an instrument by its name": find_an_instrument,
-    "see what rose most": see_what_moved_most,
-    "open an instrument": open_an_instrument,
+    "see what rose most": see_what_rose_most,
+    "see one's chart and day, by its name": see_one_by_its_name,
+    "open one that is in view": open_an_instrument,
     "share its link": share_it,
     "put it on the watch-list": watch_it,
     "be told when its price is reached": set_an_alert,
+    "be told when it has moved by 5 %": set_a_usual_alert,
     "close it": leave_it,
     "see one market": see_one_market,
     "see the market as a map": see_the_map,
@@ -168,7 +181,7 @@ TASKS: dict[str, Callable[[Visitor], None]] = {
 
 
 def test_a_first_visit_needs_no_documents(guest: Visitor) -> None:
-    """Twelve tasks one after the other, in as many steps as the page's text says."""
+    """Thirteen tasks one after the other, in as many steps as the page's text says."""
     text = (ROOT / "docs" / "board.md").read_text("utf-8")
     told = re.findall(r"^\| ([a-z][^|]+) \| (\d+) \|", text, re.M)
     taken = []

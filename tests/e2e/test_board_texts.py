@@ -116,6 +116,7 @@ def test_every_text_can_be_read_at_every_size_and_price(board: Board) -> None:
     assert [one for one in found if one] == []
     digits_are_in_titles(board)
     the_panel_stays(board)
+    a_chart_is_as_wide_as_its_panel(board)
     the_head_scrolls_away(board)
 
 
@@ -147,6 +148,17 @@ def the_panel_stays(board: Board) -> None:
     page.keyboard.press("Escape")
     expect(title).to_have_text("삼성전자")
     assert ISINS["AAPL"] not in page.evaluate("location.hash")
+
+
+def a_chart_is_as_wide_as_its_panel(board: Board) -> None:
+    """It becomes narrower with it, from a whole page to what is beside the table."""
+    page = board.page
+    board.resize(1024)
+    board.row(ISINS["AAPL"]).locator(".price").click()
+    expect(page.locator(".detail canvas").first).to_be_visible()
+    board.resize(1440)
+    assert unreadable_texts(page) == []
+    page.keyboard.press("Escape")
 
 
 def the_head_scrolls_away(board: Board) -> None:

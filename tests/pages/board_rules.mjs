@@ -28,6 +28,7 @@ import { changeOf, differenceText, eyeText, fullTitle, priceText, ratioText, wid
 import { judge, silenceMs } from "./static/board/freshness.js";
 import { chartPoints, merged, newPoint, withLog } from "./static/board/history.js";
 import { Line } from "./static/board/line.js";
+import { dayMovers } from "./static/board/movers/day.js";
 import { readBursts, readMoves, recent } from "./static/board/movers/recent.js";
 import { langOf, nameOf } from "./static/board/names.js";
 import { comparator, nextOrder } from "./static/board/order.js";
@@ -36,7 +37,7 @@ import { matches, searchText, words } from "./static/board/search.js";
 import { madeMs, Staleness, summary } from "./static/board/staleness.js";
 import { Store } from "./static/board/store.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./static/board/virtual.js";
-import { parseWatchList, toggled, watchListText } from "./static/board/watchlist.js";
+import { parseWatchList, toggled } from "./static/board/watchlist.js";
 import { setLanguage } from "./static/language.js";
 import { isOlder, isOlderBar, readMessage } from "./static/tick.js";
 
@@ -410,6 +411,36 @@ test("events are recent by the exchange's clock, and absent where nobody makes t
   assert.deepEqual(recent(many, 10), many.slice(0, 3));
 });
 
+test("traces that begin at once are not shortened in the same window", () => {
+  const [one, other] = [0, 7].map((number) => new Trace(number));
+  for (let window = 1; window <= 54; window += 1) for (const trace of [one, other]) trace.add(window * 2_000, window);
+  assert.deepEqual([one.times.length, other.times.length], [54, 45]);
+  assert.deepEqual([one.times.at(-1), other.times.at(-1), other.prices.at(-1)], [108_000, 108_000, 54]);
+});
+
+test("movers of the day are the few with the greatest change, each way, and turnover", () => {
+  const row = (isin, ratio, turnover) => ({ isin, change: { ratio }, turnover });
+  const rows = [row("A", 0.5, 1), row("B", -0.25, null), row("C", 1.5, 7), row("D", null, 3), row("E", 0.75, null), row("F", 0, 9)];
+  const { gainers, losers, value } = dayMovers(rows);
+  assert.deepEqual(gainers, [{ isin: "C", percent: 150, value: 7 }, { isin: "E", percent: 75, value: null }]);
+  assert.deepEqual(losers, [{ isin: "B", percent: -25, value: null }]);
+  assert.deepEqual(value.map(({ isin }) => isin), ["F", "C"]);
+});
+
+test("figures of a row are written once for each version of it", () => {
+  const store = new Store();
+  store.put(item("A", "9000", 1), null);
+  store.put(item("A", "10000.50", 2), 2_000);
+  const [row] = store.all;
+  const { figures } = row;
+  assert.deepEqual([figures.price, figures.priceTitle, figures.difference, figures.ratio], ["10,000.50", undefined, "▲ 1,000.50", "+11.12%"]);
+  assert.deepEqual(figures.range, { place: 1, ends: ["9,000.00", "10,000.50"], full: ["9,000.00", "10,000.50"] });
+  assert.equal(figures.widths.ends, widthOf("9,000.00") + widthOf("10,000.50"));
+  assert.equal(row.figures, figures);
+  store.put(item("A", "10000.50", 3), 4_000);
+  assert.notEqual(row.figures, figures);
+});
+
 test("the market at a glance adds up by market", () => {
   const row = (market, kind, turnover, gained = 0) => ({ instrument: market && { market }, change: { kind }, turnover, gained });
   const sums = glance([row("A", "up", 5), row("B", "down", 9), row("B", "", null), row(null, "up", null)]);
@@ -509,7 +540,7 @@ test("rows are ordered both ways, those without a value last", () => {
 
 test("a watch-list outlives the page, and whatever else is kept in its place", () => {
   const watched = toggled(toggled(new Set(), SAMSUNG), HYNIX);
-  assert.deepEqual(parseWatchList(watchListText(watched)), watched);
+  assert.deepEqual(parseWatchList(JSON.stringify([...watched])), watched);
   assert.deepEqual(toggled(watched, HYNIX), new Set([SAMSUNG]));
   for (const kept of [null, "", "{", "7", '{"a":1}', '["<b>",7,null]']) {
     assert.equal(parseWatchList(kept).size, 0);

@@ -15,6 +15,9 @@ const KIND_NAMES = {
 const WAY_NAMES = { up: phrase("rises to"), down: phrase("falls to"), either: phrase("reaches, either way") };
 const CHANGE_NAMES = { up: phrase("up by"), down: phrase("down by"), either: phrase("either way by") };
 
+// What one press sets: this far from the previous close, either way.
+const USUAL = { kind: "change", way: "either", value: "5" };
+
 // Properties: isin, alert (the one that is changed, or undefined), price (the one shown, a
 // proposal), hasClose, onSet(alert) which returns why not, or null; onCancel() or undefined.
 export function AlertForm({ isin, alert, price, hasClose, onSet, onCancel }) {
@@ -24,14 +27,15 @@ export function AlertForm({ isin, alert, price, hasClose, onSet, onCancel }) {
   const [isOnce, setOnce] = useState(alert?.isOnce ?? true);
   const [answer, setAnswer] = useState("");
   const key = alert?.id ?? "new";
-  const set = (event) => {
-    event.preventDefault();
-    const value = kind === "burst" ? null : typedValue(text);
-    const problem =
-      valueProblem(kind, value) ?? onSet({ id: alert?.id, isin, kind, way: kind === "burst" ? "either" : way, value, isOnce });
+  const take = (asked) => {
+    const problem = valueProblem(asked.kind, asked.value) ?? onSet({ id: alert?.id, isin, isOnce, ...asked });
     setAnswer(problem ?? say("Set."));
     if (problem === null) setText("");
     if (problem === null) onCancel?.();
+  };
+  const set = (event) => {
+    event.preventDefault();
+    take(kind === "burst" ? { kind, way: "either", value: null } : { kind, way, value: typedValue(text) });
   };
   const names = kind === "price" ? WAY_NAMES : CHANGE_NAMES;
   return html`
@@ -65,6 +69,9 @@ export function AlertForm({ isin, alert, price, hasClose, onSet, onCancel }) {
       </select>
       <button type="submit">${alert === undefined ? say("Set alert") : say("Change it")}</button>
       ${onCancel && html`<button type="button" class="quiet" onClick=${onCancel}>${say("Leave it")}</button>`}
+      ${alert === undefined &&
+      hasClose &&
+      html`<button type="button" onClick=${() => take(USUAL)}>${say("Alert at ±{percent} %", { percent: USUAL.value })}</button>`}
       ${kind === "burst" &&
       html`<p class="soft">${say("A burst is told when it is over, where the analytics job looks for bursts.")}</p>`}
       <span role="status">${answer}</span>

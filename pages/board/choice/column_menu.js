@@ -3,6 +3,7 @@
 import { say } from "../../language.js";
 import { choiceText, isOptional, labelOf, moved, parseChoice } from "../columns.js";
 import { html } from "../html.js";
+import { toggled } from "../watchlist.js";
 import { Dialog } from "./dialog.js";
 
 // Properties: choice (columns.js), layout (the one it leads to), hasSums, onChoice(choice),
@@ -10,11 +11,6 @@ import { Dialog } from "./dialog.js";
 export function ColumnMenu({ choice, layout, hasSums, onChoice, onClose }) {
   const { order, hidden, isDense } = choice;
   const shown = new Set(layout.columns.map(({ id }) => id));
-  const toggle = (id) => {
-    const changed = new Set(hidden);
-    if (!changed.delete(id)) changed.add(id);
-    onChoice({ ...choice, hidden: changed });
-  };
   const note = (id) => {
     if (shown.has(id) || hidden.has(id)) return "";
     if (!hasSums && (id === "turnover" || id === "volume")) return say("trades do not say it");
@@ -31,7 +27,7 @@ export function ColumnMenu({ choice, layout, hasSums, onChoice, onClose }) {
                   type="checkbox"
                   checked=${!hidden.has(id)}
                   disabled=${!isOptional(id)}
-                  onChange=${() => toggle(id)}
+                  onChange=${() => onChoice({ ...choice, hidden: toggled(hidden, id) })}
                 />
                 ${say(labelOf(id))} <span class="soft">${note(id)}</span>
               </label>

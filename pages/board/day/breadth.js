@@ -9,27 +9,42 @@ import { levelOf } from "./board_index.js";
 // then markets by turnover and size. Instruments without a market are in the whole only. Turnover
 // is null if no row of them has one, the level of the board index if the market has no base.
 export function glance(rows, bases = new Map()) {
-  const whole = empty(null);
+  const whole = new Sum(null);
   const markets = new Map();
-  rows.forEach((row) => {
-    add(whole, row);
+  for (const row of rows) {
+    whole.add(row);
     const market = row.instrument?.market;
-    if (!market) return;
-    if (!markets.has(market)) markets.set(market, empty(market));
-    add(markets.get(market), row);
-  });
-  const size = ({ turnover, instruments }) => (turnover ?? 0) + instruments / 1e6;
+    if (!market) continue;
+    if (!markets.has(market)) markets.set(market, new Sum(market));
+    markets.get(market).add(row);
+  }
+  const size = ({ turnover, instruments }) => turnover + instruments / 1e6;
   const all = [whole, ...[...markets.values()].sort((a, b) => size(b) - size(a))];
-  return all.map(({ gained, ...sum }) => ({ ...sum, level: levelOf(bases.get(sum.market), gained) }));
+  return all.map((sum) => sum.told(bases.get(sum.market)));
 }
 
-const empty = (market) => ({ market, instruments: 0, up: 0, down: 0, same: 0, turnover: null, gained: 0 });
+// Each row of a window is added: nothing is made for it.
+class Sum {
+  constructor(market) {
+    this.market = market;
+    this.instruments = this.up = this.down = this.turnover = this.turned = this.gained = 0;
+  }
 
-function add(sum, { change, turnover, gained }) {
-  sum.gained += gained;
-  sum.instruments += 1;
-  sum[change.kind || "same"] += 1;
-  if (turnover !== null) sum.turnover = (sum.turnover ?? 0) + turnover;
+  add({ change: { kind }, turnover, gained }) {
+    this.instruments += 1;
+    this.gained += gained;
+    if (kind === "up") this.up += 1;
+    else if (kind === "down") this.down += 1;
+    if (turnover === null) return;
+    this.turned += 1;
+    this.turnover += turnover;
+  }
+
+  told(base) {
+    const { market, instruments, up, down, turned, turnover, gained } = this;
+    const level = levelOf(base, gained);
+    return { market, instruments, up, down, same: instruments - up - down, turnover: turned ? turnover : null, level };
+  }
 }
 
 // Each language's units, the largest first; in Korean one goes up to 9,999.

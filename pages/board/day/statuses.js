@@ -22,15 +22,14 @@ const LINES = {
   price_bands: phrase("Price bands of {time}"),
 };
 
-export function StatusMarks({ row }) {
-  return row.statuses
+// Returns [{text, kind: its class, title}] of a row.
+export const statusMarks = (row) =>
+  row.statuses
     .filter(({ status }) => status in MARKS)
     .map((entry) => {
       const { text, kind } = MARKS[entry.status];
-      const clock = clockText(entry.time / 1000);
-      return html`<span class=${`mark ${kind}`} title=${lineOf(entry)}>${say(text)} ${clock}</span>`;
+      return { text: `${say(text)} ${clockText(entry.time / 1000)}`, kind, title: lineOf(entry) };
     });
-}
 
 // Properties: row, undefined if no trade has come.
 export function StatusLines({ row }) {

@@ -10,7 +10,9 @@ const [WIDTH, HEIGHT, EDGE] = [960, 220, 20];
 const minuteOf = (timeMs) => Math.ceil(timeMs / MINUTE_MS); // a window is of that which it ends in
 
 export class Trace {
-  constructor() {
+  // `number` tells traces that begin at once apart: their places are looked through in different
+  // windows.
+  constructor(number = 0) {
     // The lowest and highest price that the page knows of.
     this.low = Infinity;
     this.high = -Infinity;
@@ -20,6 +22,7 @@ export class Trace {
     this.highs = [];
     this.lows = [];
     this._lists = [this.times, this.prices, this.highs, this.lows];
+    this._most = KEPT - (number % (KEPT - ROOMY));
   }
 
   // A window has come, of which `price` is the newest one. Its trades went so high and low;
@@ -29,7 +32,7 @@ export class Trace {
     this.widen(high, low);
     // What is known from before by a clock that is ahead is older all the same; of one time the
     // newer price counts.
-    while (this.times.at(-1) >= timeMs) this._drop(this.times.length - 1);
+    while (this.times.at(-1) >= timeMs) for (const list of this._lists) list.pop();
     const [top, end] = Number.isNaN(high) ? [price, price] : [Math.max(high, price), Math.min(low, price)];
     this.times.push(timeMs);
     this.prices.push(price);
@@ -62,15 +65,12 @@ export class Trace {
     this._lists.forEach((list, number) => list.splice(place, 0, values[number]));
   }
 
-  _drop(place) {
-    for (const list of this._lists) list.splice(place, 1);
-  }
-
   // Once there are too many places, of each of the oldest minutes the last one stays.
   _shorten() {
     const { times } = this;
-    while (times[0] < times.at(-1) - SPAN_MS) this._drop(0);
-    if (times.length <= KEPT) return;
+    while (times[0] < times.at(-1) - SPAN_MS) for (const list of this._lists) list.shift();
+    if (times.length <= this._most) return;
+    this._most = KEPT;
     let surplus = times.length - ROOMY;
     let kept = 0;
     for (let place = 0; place < times.length; place += 1) {

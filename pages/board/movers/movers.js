@@ -1,9 +1,11 @@
 // What moved in the newest minutes: lists of movers, bursts and moves, each in a line.
 
 import { phrase, say } from "../../language.js";
+import { zonedMinuteText } from "../../times.js";
 import { fullText, sumText } from "../candles/bars.js";
-import { clockText, countText, priceText, secondsText, zonedText, zoneText } from "../format.js";
-import { html } from "../html.js";
+import { shortText } from "../day/breadth.js";
+import { clockText, countText, priceText, secondsText, zonedText } from "../format.js";
+import { calm, html } from "../html.js";
 import { langOf, nameOf } from "../names.js";
 import { RECENT_MS, recent } from "./recent.js";
 
@@ -13,63 +15,89 @@ const LISTS = {
   losers: { title: phrase("Falling"), about: phrase("What fell most in these minutes, from its first price to its last.") },
   value: { title: phrase("Most traded"), about: phrase("What most was paid for in these minutes.") },
 };
+const OF_DAY = {
+  gainers: { title: phrase("Rising"), about: phrase("What is furthest above the price that its change is against.") },
+  losers: { title: phrase("Falling"), about: phrase("What is furthest below the price that its change is against.") },
+  value: { title: phrase("Most traded"), about: phrase("What most was paid for in the day so far.") },
+};
 
 // Properties: movers (null: there are none), instruments, onSelect(isin).
-export function Movers({ movers, instruments, onSelect }) {
+export const Movers = calm(({ movers, ...rest }) => {
   if (movers === null) return null;
   const minutes = Math.round((movers.end - movers.start) / 60_000);
-  const label = say("Movers of {minutes} minutes, until {time}", { minutes, time: zonedText(movers.end) });
-  return html`
-    <section id="movers" class="strip panel greys" aria-label=${label}>
-      <div class="lists">
-        ${Object.entries(LISTS).map(
-          ([list, { title, about }]) => html`
-            <${List} key=${list} title=${say(title)} about=${say(about)}>
-              ${movers[list].slice(0, MOVERS_SHOWN).map(
-                (mover) => html`
-                  <${Item} key=${mover.isin} isin=${mover.isin} instruments=${instruments} about=${moverText(mover, minutes)} onSelect=${onSelect}>
-                    ${list === "value" ? html`<b>${sumText(mover.value)}</b>` : html`<${Rate} percent=${mover.percent} />`}
-                  <//>
-                `,
-              )}
-            <//>
-          `,
-        )}
-        <p class="soft" title=${say("{minutes} min to {time}, {instruments} stocks", { minutes, time: zonedText(movers.end), instruments: movers.instruments })}>
-          ${say("{minutes} min to {time}", { minutes, time: `${clockText(movers.end).slice(0, 5)} ${zoneText()}` })}
-        </p>
-      </div>
-    </section>
-  `;
-}
+  const [time, clock] = [zonedText(movers.end), zonedMinuteText(movers.end)];
+  const lists = Object.entries(LISTS).map(([list, words]) => ({
+    ...words,
+    entries: movers[list].slice(0, MOVERS_SHOWN).map((mover) => ({ ...mover, about: moverText(mover, minutes), figure: figureOf(list, mover) })),
+  }));
+  const about = say("{minutes} min to {time}, {instruments} stocks", { minutes, time, instruments: movers.instruments });
+  const note = html`<p class="soft" title=${about}>${say("{minutes} min to {time}", { minutes, time: clock })}</p>`;
+  return html`<${Strip} id="movers" label=${say("Movers of {minutes} minutes, until {time}", { minutes, time })} lists=${lists} note=${note} ...${rest} />`;
+});
+
+// The same of the day so far (day.js), where nobody makes movers.
+export const DayMovers = calm(({ movers, ...rest }) => {
+  const time = zonedMinuteText(movers.timeMs);
+  const lists = Object.entries(OF_DAY).map(([list, words]) => ({
+    ...words,
+    entries: movers[list].map((mover) => ({ ...mover, about: percentText(mover.percent), figure: figureOf(list, mover, shortText) })),
+  }));
+  const note = html`<p class="soft">${say("day to {time}", { time })}</p>`;
+  return html`<${Strip} id="day-movers" label=${say("Movers of the day, until {time}", { time })} lists=${lists} note=${note} ...${rest} />`;
+});
+
+const figureOf = (list, { percent, value }, text = sumText) => (list === "value" ? html`<b>${text(value)}</b>` : html`<${Rate} percent=${percent} />`);
 
 // Properties: bursts and moves (newest first), nowMs (the exchange's clock), instruments,
 // onSelect(isin). A list is there only if some were ever told.
-export function Events({ bursts, moves, nowMs, instruments, onSelect }) {
+export function Events({ bursts, moves, nowMs, ...rest }) {
   const lists = [
     [BURSTS, recent(bursts, nowMs)],
     [MOVES, recent(moves, nowMs)],
   ].filter(([, found]) => found !== null);
   if (!lists.length) return null;
-  const minutes = RECENT_MS / 60_000;
+  const shown = lists.map(([{ text, figure, ...words }, found]) => ({
+    ...words,
+    entries: found.map((event) => ({
+      ...event,
+      about: text(event),
+      figure: html`${figure(event)}<time class="soft">${clockText(event.endMs)}</time>`,
+    })),
+  }));
+  const label = say("Bursts and moves of {minutes} minutes", { minutes: RECENT_MS / 60_000 });
+  return html`<${Strip} id="events" label=${label} lists=${shown} ...${rest} />`;
+}
+
+// A line of lists. Properties: id, label, lists ([{title, about, entries: [{isin, endMs, about,
+// figure}]}]), note (what stands behind them), instruments, onSelect(isin).
+const Strip = ({ id, label, lists, note, ...rest }) => html`
+  <section id=${id} class="strip panel greys" aria-label=${label}>
+    <div class="lists">
+      ${lists.map(
+        ({ title, about, entries }) => html`
+          <div key=${title} class="list">
+            <h2 class="soft" title=${say(about)}>${say(title)}</h2>
+            <ol>
+              ${entries.length === 0 && html`<li class="soft">${say("none")}</li>`}
+              ${entries.map((entry) => html`<${Item} key=${`${entry.isin} ${entry.endMs}`} entry=${entry} ...${rest} />`)}
+            </ol>
+          </div>
+        `,
+      )}
+      ${note}
+    </div>
+  </section>
+`;
+
+function Item({ entry: { isin, about, figure }, instruments, onSelect }) {
+  const instrument = instruments.get(isin);
+  const name = nameOf(instrument, isin);
   return html`
-    <section id="events" class="strip panel greys" aria-label=${say("Bursts and moves of {minutes} minutes", { minutes })}>
-      <div class="lists">
-        ${lists.map(
-          ([{ title, about, text, figure }, found]) => html`
-            <${List} key=${title} title=${say(title)} about=${say(about)}>
-              ${found.map(
-                (event) => html`
-                  <${Item} key=${`${event.isin} ${event.endMs}`} isin=${event.isin} instruments=${instruments} about=${text(event)} onSelect=${onSelect}>
-                    ${figure(event)}<time class="soft">${clockText(event.endMs)}</time>
-                  <//>
-                `,
-              )}
-            <//>
-          `,
-        )}
-      </div>
-    </section>
+    <li>
+      <button type="button" class="quiet" title=${`${name}: ${about}`} onClick=${() => onSelect(isin)}>
+        <span class="title" lang=${langOf(instrument)}>${name}</span>${" "}${figure}
+      </button>
+    </li>
   `;
 }
 
@@ -103,27 +131,6 @@ const MOVES = {
     }),
   figure: ({ percent }) => html`<${Rate} percent=${percent} />${" "}`,
 };
-
-const List = ({ title, about, children }) => html`
-  <div class="list">
-    <h2 class="soft" title=${about}>${title}</h2>
-    <ol>
-      ${children.length ? children : html`<li class="soft">${say("none")}</li>`}
-    </ol>
-  </div>
-`;
-
-function Item({ isin, instruments, about, onSelect, children }) {
-  const instrument = instruments.get(isin);
-  const name = nameOf(instrument, isin);
-  return html`
-    <li>
-      <button type="button" class="quiet" title=${`${name}: ${about}`} onClick=${() => onSelect(isin)}>
-        <span class="title" lang=${langOf(instrument)}>${name}</span>${" "}${children}
-      </button>
-    </li>
-  `;
-}
 
 const moverText = ({ open, close, percent, value, trades }, minutes) =>
   say("in {minutes} minutes from {open} to {close} ({percent}); {sum} paid in {trades} trades", {

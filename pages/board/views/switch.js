@@ -1,12 +1,12 @@
 // Table, map or charts: which view of the market is shown.
 
 import { phrase, say } from "../../language.js";
-import { html } from "../html.js";
+import { calm, html } from "../html.js";
 
 const NAMES = { table: phrase("Table"), map: phrase("Map"), charts: phrase("Charts") };
 
 // Properties: shown (its name), onView(name).
-export const ViewSwitch = ({ shown, onView }) => html`
+export const ViewSwitch = calm(({ shown, onView }) => html`
   <div id="views" role="group" aria-label=${say("View of the market")}>
     ${Object.entries(NAMES).map(
       ([name, label]) => html`
@@ -16,4 +16,4 @@ export const ViewSwitch = ({ shown, onView }) => html`
       `,
     )}
   </div>
-`;
+`);
