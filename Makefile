@@ -41,7 +41,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 all-of = $(BIN)/pytest -n $(1) --dist loadfile --no-loadscope-reorder --durations 20 -m "$(2)" $(ARGS) || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-deploy check fix bench kafka kafka-jars notebook autobahn lock dist sbom site images release clean
+.PHONY: help run test test-all test-deploy speedups sanitize wheels check fix bench kafka kafka-jars notebook autobahn lock dist sbom site images release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -54,10 +54,10 @@ run: $(VENV)/.prepared ## Run the whole pipeline on this machine, until Ctrl-C
 
 # Most tests wait for processes or for time, not for a core: more at once than there are
 # cores.
-test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-k name" to choose)
+test: $(VENV)/.dev $(VENV)/.speedups ## Run the tests that need no JVM, broker or browser (ARGS="-k name" to choose)
 	$(BIN)/pytest -n 4 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or container or slow)" $(ARGS)
 
-test-all: $(VENV)/.dev $(VENV)/.prepared ## Run all tests but those of test-deploy; what a machine lacks is left out and named
+test-all: $(VENV)/.dev $(VENV)/.prepared $(VENV)/.speedups ## Run all tests but those of test-deploy; what a machine lacks is left out and named
 	@failed=0; { $(call all-of,2,e2e and spark); } || failed=1; \
 	{ $(call all-of,3,not (container or (e2e and spark))); } && exit $$failed
 
@@ -65,6 +65,18 @@ test-all: $(VENV)/.dev $(VENV)/.prepared ## Run all tests but those of test-depl
 # loopback: these tests run beside no other.
 test-deploy: $(VENV)/.dev ## Build images with podman and try them, as services and pods; note what was tried
 	$(BIN)/python -m tests.deploy.tried --try
+
+speedups: $(VENV)/.speedups ## Compile and install tickthrottle-speedups, which nothing needs
+
+# Beside the installed one. Allocators of Python and Arrow would hide where buffers end.
+sanitize: $(VENV)/.dev ## Compile it with sanitizers, and have its fuzzer run for a minute
+	@mkdir -p .tickthrottle/sanitized
+	$(CC) -std=c11 -O1 -g -Wall -Wextra -Wno-unused-parameter -fsanitize=address,undefined -fno-sanitize-recover=all -shared -fPIC -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') packaging/speedups/tickthrottle_speedups.c -o .tickthrottle/sanitized/tickthrottle_speedups.abi3.so -ldl
+	PYTHONPATH=.tickthrottle/sanitized PYTHONMALLOC=malloc ARROW_DEFAULT_MEMORY_POOL=system ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) $(BIN)/python -m tests.throttle.window.run_speedups --seconds 60
+
+# Linux with podman or docker, macOS on macOS.
+wheels: $(VENV)/.wheels ## Build wheels of tickthrottle-speedups for this system's platforms, into dist/
+	$(BIN)/cibuildwheel packaging/speedups --output-dir dist
 
 check: $(VENV)/.dev ## Format, lint, types, locks, lines of Python
 	$(BIN)/ruff format --check .
@@ -99,10 +111,12 @@ lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 	$(BIN)/uv export $(EXPORT) --only-dev -o locks/requirements-dev.lock
 	$(BIN)/uv export $(EXPORT) --only-group notebook -o locks/requirements-notebook.lock
 	$(BIN)/uv export $(EXPORT) --only-group site -o locks/requirements-site.lock
+	$(BIN)/uv export $(EXPORT) --only-group wheels -o locks/requirements-wheels.lock
 
 dist: $(VENV)/.run ## Build the wheels into dist/
 	@rm -rf dist
 	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./clients/python ./packaging/load ./packaging/conformance ./packaging/all
+	@if command -v $(CC) >/dev/null; then $(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist ./packaging/speedups; else echo "left out: tickthrottle-speedups, there is no C compiler"; fi
 
 sbom: $(VENV)/.dev ## List what the images hold, from the locks (CycloneDX), into dist/
 	@mkdir -p dist
@@ -158,6 +172,17 @@ $(VENV)/.notebook: $(VENV)/.run locks/requirements-notebook.lock
 
 $(VENV)/.site: $(VENV)/.dev locks/requirements-site.lock
 	@$(PIP) --require-hashes -r locks/requirements-site.lock
+	@touch $@
+
+$(VENV)/.wheels: $(VENV)/.run locks/requirements-wheels.lock
+	@$(PIP) --require-hashes -r locks/requirements-wheels.lock
+	@touch $@
+
+# Nothing needs it: where it cannot be compiled, everything goes on in Python.
+$(VENV)/.speedups: $(VENV)/.run $(wildcard packaging/speedups/*.c packaging/speedups/*.toml)
+	@if ! command -v $(CC) >/dev/null; then echo "left out: tickthrottle-speedups, there is no C compiler"; \
+	elif $(PIP) --no-deps --no-build-isolation --force-reinstall ./packaging/speedups; then echo "compiled tickthrottle-speedups"; \
+	else echo "left out: tickthrottle-speedups, it does not compile here"; fi
 	@touch $@
 
 # As a folder of its own: Python 2.7 has neither venv nor a way to the other packages.

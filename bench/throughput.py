@@ -91,6 +91,7 @@ def parse_arguments() -> Namespace:
         partitions=(DEFAULTS.partitions, "of it"),
         instruments=(2_879, "of the market"),
         table=(True, "an instrument table names the instruments"),
+        speedups=(True, "the compiled package, where it is installed"),
         drain=(True, "the backlog"),
         backlog=(5_000_000, "trades"),
         recorded=(
@@ -122,7 +123,8 @@ def drain(trades: int, recorded: int, chosen: Namespace) -> tuple[Row, list[str]
         print(filled, file=sys.stderr, flush=True)
         if chosen.table:
             load_table(server, chosen.instruments)
-        with running_job(server, **trade_log.settings) as job:
+        speedups = {"TICKTHROTTLE_SPEEDUPS": str(chosen.speedups)}
+        with running_job(server, **trade_log.settings, **speedups) as job:
             memory: Counter[str] = Counter()
 
             def note() -> None:

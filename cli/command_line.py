@@ -39,6 +39,7 @@ from cli.terminal.watch import watch
 from cli.verify_command import verify
 from gateway.settings import GatewaySettings
 from ingest.sources.trade_lines import LineOptions
+from ingest.tradelog.speedups import speedups_version
 from intake.settings import IntakeSettings
 from throttle.settings import AnalyticsSettings, ThrottleSettings
 
@@ -63,7 +64,9 @@ app = typer.Typer(
 
 def _show_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"tickthrottle {version('tickthrottle')}")
+        compiled = speedups_version()
+        speedups = f", speedups {compiled}" if compiled else ""
+        typer.echo(f"tickthrottle {version('tickthrottle')}{speedups}")
         raise typer.Exit
 
 

@@ -57,6 +57,9 @@ def try_release(dist: Path) -> None:
         )
         judging = ["tickthrottle-conformance", "--help"]
         try_python([kit], judging, folder / "conformance")
+        for speedups in dist.glob("tickthrottle_speedups-*-linux_*.whl"):
+            loaded = ["python", "-c", "import tickthrottle_speedups"]
+            try_python([speedups], loaded, folder / "speedups")
         try_python([sdist, client], ["tickthrottle", "--version"], folder / "sdist")
         try_npm(tarball, folder / "npm")
     try_site(dist / "site")

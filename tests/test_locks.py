@@ -22,6 +22,7 @@ LOCKS = {
     "locks/requirements-dev.lock": ["--only-dev"],
     "locks/requirements-notebook.lock": ["--only-group", "notebook"],
     "locks/requirements-site.lock": ["--only-group", "site"],
+    "locks/requirements-wheels.lock": ["--only-group", "wheels"],
 }
 
 

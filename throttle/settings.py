@@ -110,6 +110,9 @@ class SparkSettings(LogSettings):
     max_entry_bytes: int = Field(MAX_ENTRY_BYTES, ge=256, le=16 * 2**20)
     """An entry of the log of more bytes is refused without being decoded."""
 
+    speedups: bool = True
+    """Use the compiled package ``tickthrottle-speedups``, where it is installed."""
+
     day_calendars: str = Field(EVERYDAY, pattern=_CALENDARS)
     """Time zone of the exchange's days, and when they begin. Instruments of other
     markets have calendars of their own, by the first two letters of their ISIN, as in

@@ -7,20 +7,15 @@ producer has not committed is not there yet; what it aborted never is.
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import (
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+import pyarrow.compute as pc
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from ingest.kafka.address import KafkaTopic
+from ingest.kafka.column_consumer import ColumnConsumer, consumer_kind
+from ingest.kafka.message_consumer import MessageConsumer
 from ingest.kafka.offsets import KafkaOffsets
 from ingest.kafka.partition_end import AHEAD_MS
 from ingest.tradelog.contract import (
@@ -33,7 +28,6 @@ from ingest.tradelog.contract import (
     Ranges,
     Tail,
 )
-from tickthrottle_client.gc_pause import no_collection
 from tickthrottle_client.kafka_client import (
     ANSWER_WITHIN_S,
     Reports,
@@ -44,7 +38,8 @@ from tickthrottle_client.kafka_client import (
 
 _CHUNK = 10_000
 _POLL_S = 0.01
-_STAMP = itemgetter(1)
+
+_Consumer = ColumnConsumer | MessageConsumer
 
 _CONSUMER: Mapping[str, Any] = {
     # There is no group: what was read is kept with the windows. The name is asked for.
@@ -70,6 +65,7 @@ class KafkaLogReader:
     ``only`` are the partitions it looks at; unless given all, those too that are added
     later. Its clock is this machine's, ``margin_ms`` late: it may be that far ahead of
     the brokers'. Methods raise LogAway, and LogUnusable once the topic is another one.
+    With ``speedups`` the compiled package reads, where it is installed.
     """
 
     def __init__(
@@ -78,13 +74,16 @@ class KafkaLogReader:
         info: LogInfo,
         only: Sequence[int] = (),
         margin_ms: int = 0,
+        *,
+        speedups: bool = True,
     ) -> None:
         self.info = info
+        self._speedups = speedups
         self._topic = topic
         self.margin_ms = margin_ms
         self._reports = Reports()
         self._offsets = KafkaOffsets(topic, info, only, self._reports)
-        self._opened: Consumer | None = None
+        self._opened: _Consumer | None = None
 
     def server_id(self) -> str:
         """Return nothing: the brokers take care of what was acknowledged."""
@@ -170,55 +169,42 @@ class KafkaLogReader:
         """Keep everything: how long entries stay is the topic's own affair."""
 
     def _consume(
-        self, consumer: Consumer, left: dict[int, tuple[int, int]]
+        self, consumer: _Consumer, left: dict[int, tuple[int, int]]
     ) -> Iterator[tuple[int, Chunk]]:
         heard_s = time.monotonic()
         while left:
-            missing = sum(upto - after for after, upto in left.values())
-            with no_collection():
-                messages = consumer.consume(min(_CHUNK, missing), _POLL_S)
-            for place, run in groupby(messages, Message.partition):
-                # Not every error has a partition, and one may have come too late.
-                partition = -1 if place is None else place
-                for chunk in self._chunks(consumer, partition, list(run), left):
-                    yield partition, chunk
-                    heard_s = time.monotonic()
-                    after, upto = chunk.upto, left[partition][1]
-                    left[partition] = after, upto
-                    if after == upto:
-                        del left[partition]
-                        if left:
-                            consumer.incremental_unassign([self._place(partition)])
+            for partition, chunk in self._chunks(consumer, left):
+                yield partition, chunk
+                heard_s = time.monotonic()
+                after, upto = chunk.upto, left[partition][1]
+                left[partition] = after, upto
+                if after == upto:
+                    del left[partition]
+                    if left:
+                        consumer.incremental_unassign([self._place(partition)])
             if time.monotonic() - heard_s > ANSWER_WITHIN_S:
                 error = self._reports.last or KafkaError(KafkaError._TIMED_OUT)
                 raise sentence(self._topic, error, self._reports)
 
     def _chunks(
-        self,
-        consumer: Consumer,
-        partition: int,
-        run: list[Message],
-        left: Mapping[int, tuple[int, int]],
-    ) -> Iterator[Chunk]:
-        # Calls of methods are most of what reading costs: none is made in a loop here.
-        errors = [*map(Message.error, run)]
-        events: list[Message] = []
-        if any(errors):
-            both = [*zip(run, errors, strict=True)]
-            run = [message for message, error in both if error is None]
-            events = [message for message, error in both if error is not None]
-        if partition in left and run:
-            chunk = _chunk(run, *left[partition])
-            if chunk is not None:
-                yield chunk
-        for event in events:
-            error = event.error()
-            if error is None or (partition not in left and not error.fatal()):
+        self, consumer: _Consumer, left: Mapping[int, tuple[int, int]]
+    ) -> Iterator[tuple[int, Chunk]]:
+        """Yield what comes next; ``left`` is brought up to date after each chunk."""
+        missing = sum(upto - after for after, upto in left.values())
+        runs, events = consumer.take(min(_CHUNK, missing), _POLL_S)
+        for partition, run in runs:
+            if partition in left:
+                chunk = _within(run, *left[partition])
+                if chunk is not None:
+                    yield partition, chunk
+        for partition, error, offset in events:
+            # Not every error has a partition, and one may have come too late.
+            if partition not in left and not error.fatal():
                 continue
             if error.code() == KafkaError._PARTITION_EOF:
-                yield self._ended(partition, event.offset() or 0, *left[partition])
+                yield partition, self._ended(partition, offset, *left[partition])
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-                yield self._deleted(consumer, partition, *left[partition])
+                yield partition, self._deleted(consumer, partition, *left[partition])
             else:
                 raise sentence(self._topic, error, self._reports)
 
@@ -230,7 +216,7 @@ class KafkaLogReader:
         return _empty(upto, upto - after)
 
     def _deleted(
-        self, consumer: Consumer, partition: int, after: int, upto: int
+        self, consumer: _Consumer, partition: int, after: int, upto: int
     ) -> Chunk:
         """Return how far entries are gone, and read on from those that are left."""
         first = self._offsets.starts([partition])[partition]
@@ -242,33 +228,27 @@ class KafkaLogReader:
             consumer.incremental_assign([self._place(partition, first)])
         return _empty(min(first - 1, upto), 0)
 
-    def _consumer(self) -> Consumer:
+    def _consumer(self) -> _Consumer:
         if self._opened is None:
             own = {**_CONSUMER, "error_cb": self._reports}
-            self._opened = create_client(Consumer, self._topic, own)
+            kind = consumer_kind(self._speedups)
+            self._opened = create_client(kind, self._topic, own)
         return self._opened
 
     def _place(self, partition: int, offset: int = 0) -> TopicPartition:
         return TopicPartition(self._topic.topic, partition, offset)
 
 
-def _chunk(run: Sequence[Message], after: int, upto: int) -> Chunk | None:
+def _within(run: Chunk, after: int, upto: int) -> Chunk | None:
     """Return what a run of messages of one partition holds of a range."""
-    first, last = run[0].offset() or 0, run[-1].offset() or 0
-    covered = min(last, upto)
+    offsets, covered = run.positions, min(run.upto, upto)
     if covered <= after:
         return None
-    if first <= after or last > upto:
-        run = [m for m in run if after < (m.offset() or 0) <= upto]
-    has_gaps = len(run) <= last - first
-    offsets = [*map(Message.offset, run)] if has_gaps else pa.arange(first, last + 1)
-    return Chunk(
-        pa.array(offsets, pa.int64()),
-        pa.array([*map(_STAMP, map(Message.timestamp, run))], pa.int64()),
-        pa.array([*map(Message.value, run)], pa.binary()).fill_null(b""),
-        covered,
-        covered - after - len(run),
-    )
+    columns = offsets, run.append_ms, run.payloads
+    if offsets[0].as_py() <= after or run.upto > upto:
+        is_in = pc.and_(pc.greater(offsets, after), pc.less_equal(offsets, upto))
+        columns = tuple(column.filter(is_in) for column in columns)
+    return Chunk(*columns, upto=covered, blanks=covered - after - len(columns[0]))
 
 
 def _empty(upto: int, blanks: int) -> Chunk:

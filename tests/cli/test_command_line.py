@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from cli.command_line import app, held_object
 from cli.examples import EXAMPLES
+from ingest.tradelog.speedups import speedups_version
 from tests.gateway.samples import SAMSUNG
 from tests.tidy import check
 from throttle.contract.bars import Bar
@@ -77,7 +78,9 @@ def _commands(command: object, *names: str) -> Iterator[str]:
 
 def test_the_program_says_its_version() -> None:
     result = runner.invoke(app, ["--version"])
-    assert result.stdout == f"tickthrottle {version('tickthrottle')}\n"
+    compiled = speedups_version()
+    speedups = f", speedups {compiled}" if compiled else ""
+    assert result.stdout == f"tickthrottle {version('tickthrottle')}{speedups}\n"
 
 
 def test_a_shell_can_complete_commands_and_options() -> None:

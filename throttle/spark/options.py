@@ -58,6 +58,7 @@ class SourceOptions:
     calendars: tuple[str, str, str] = ("", "", "")
     instruments: KafkaTopic | None = None
     chain_key: str = field(default="", repr=False)
+    speedups: bool = True
 
     def parts(
         self, partitions: tuple[int, ...], is_live: bool
@@ -104,6 +105,7 @@ def log_options(
         series=settings.series,
         sessions=settings.sessions,
         schema_registry_url=settings.schema_registry_url,
+        speedups=settings.speedups,
     )
 
 

@@ -19,6 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from ingest.tradelog.speedups import find_speedups, speedups_version
 from throttle.settings import SparkSettings, ThrottleSettings
 from throttle.spark import class_archive
 from throttle.spark.java import Java
@@ -120,6 +121,7 @@ def running_spark(
     settings: SparkSettings, java: Java, scratch: Path
 ) -> Iterator[SparkSession]:
     """Start Spark (``create_session``) and stop it at the end. Raises NoSpark."""
+    _tell_speedups(settings)
     spark = create_session(settings, java, scratch)
     try:
         yield spark
@@ -127,6 +129,17 @@ def running_spark(
         # The JVM may be gone already, it gets a terminal's signals too.
         with suppress(Py4JError, PySparkException, OSError):
             spark.stop()
+
+
+def _tell_speedups(settings: SparkSettings) -> None:
+    """Say once that the compiled package is used, and where it cannot be, why."""
+    if settings.speedups and find_speedups():
+        # Loaded where it is needed only.
+        from ingest.kafka.column_consumer import columns_fault
+
+        fault = columns_fault()
+        told = {"not_for_kafka": fault} if fault else {}
+        log.info("speedups", version=speedups_version(), **told)
 
 
 def create_session(

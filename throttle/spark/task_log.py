@@ -107,6 +107,7 @@ class CheckedPieces:
             self._options.max_entry_bytes,
             every_trade=self._every_trade,
             series=self._series,
+            speedups=self._options.speedups,
         )
         rows = check() if self._decode is None else decode_patiently(check)
         for p, turnover in of_all(rows).items():
@@ -209,16 +210,17 @@ def open_reader(
     topic, only = settings.topic(), settings.only()
     if topic is None:
         return RedisLogReader(client, settings.namespace, info, only)
-    return kafka_reader(topic, info, only, settings.kafka_margin_ms)
+    rules = settings.kafka_margin_ms, settings.speedups
+    return kafka_reader(topic, info, only, *rules)
 
 
 def kafka_reader(
-    topic: KafkaTopic, info: LogInfo, only: tuple[int, ...], margin_ms: int
+    topic: KafkaTopic, info: LogInfo, only: Sequence[int], margin_ms: int, fast: bool
 ) -> LogReader:
-    """Return what reads a topic of Kafka."""
+    """Return what reads a topic of Kafka; ``fast``: by the compiled package."""
     from ingest.kafka.kafka_log_reader import KafkaLogReader
 
-    return KafkaLogReader(topic, info, only, margin_ms)
+    return KafkaLogReader(topic, info, only, margin_ms, speedups=fast)
 
 
 @lru_cache(maxsize=4)
@@ -243,6 +245,7 @@ def entry_rules(options: SourceOptions) -> EntryRules:
         is_scattered=options.kafka is not None,
         schema_registry_url=options.schema_registry_url,
         series=find_series(options.series, options.sessions),
+        speedups=options.speedups,
     )
 
 
@@ -254,7 +257,8 @@ def open_log_reader(options: SourceOptions) -> LogReader:
     if live or behind:
         return SyntheticLog(info, options.window_ms, live, behind)
     if options.kafka is not None:
-        return kafka_reader(options.kafka, info, options.only, options.margin_ms)
+        rules = options.margin_ms, options.speedups
+        return kafka_reader(options.kafka, info, options.only, *rules)
     kind = ManualClockLog if options.manual_clock else RedisLogReader
     client = client_of(options)
     return kind(client, options.namespace, info, options.only)

@@ -46,6 +46,7 @@ class EntryRules(NamedTuple):
     series: SeriesRules = NO_SERIES
     since: Cut | None = None
     schema_registry_url: str = ""
+    speedups: bool = True
 
     def searched_log(self, most_bytes: int = 0) -> SearchedLog:
         """Return the log as it is searched, with so many bytes of it kept."""
@@ -58,6 +59,7 @@ class EntryRules(NamedTuple):
                 *(self.max_ahead_ms, decode, self.max_entry_bytes),
                 every_trade=True,
                 series=labels,
+                speedups=self.speedups,
             )
 
         return SearchedLog(self.open_log, check, most_bytes)

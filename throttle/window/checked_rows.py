@@ -16,6 +16,7 @@ from ingest.tradelog.contract import Chunk
 from throttle.contract.row_sums import Amounts
 from throttle.window import trade_sums, vector_check
 from throttle.window.decoder import Decoder, Judged, Skipped
+from throttle.window.plain_trades import plain_trades
 from throttle.window.row_schema import (
     ARROW_SCHEMA,
     CANCEL_PREFIX,
@@ -61,6 +62,7 @@ def trade_rows(
     *,
     every_trade: bool = False,
     series: SeriesRules = NO_SERIES,
+    speedups: bool = True,
 ) -> pa.Table:
     """Check a chunk; return one row per entry (``ARROW_SCHEMA``), in no stated order.
 
@@ -71,7 +73,8 @@ def trade_rows(
 
     ``partition`` is that of all its entries, or an array with the one of each. The
     chunk stands between two cuts, at ``start_ms`` and ``end_ms``: what is stamped
-    outside of them counts as appended at their edge (``cut.window_time_ms``).
+    outside of them counts as appended at their edge (``cut.window_time_ms``). With
+    ``speedups`` the compiled package looks at plain trades, where it is installed.
     """
     # Here and in ``_window_times`` is ``cut.window_time_ms`` over columns: an entry
     # counts as appended not before the first cut and not at or past the second.
@@ -88,6 +91,17 @@ def trade_rows(
 
     if decoder is not None:
         return judged_rows(chunk, partition)
+    tables: list[pa.Table] = []
+    if speedups and not series.is_any:
+        plain = plain_trades(chunk, max_ahead_ms, max_bytes)
+        if plain is not None:
+            mask, columns = plain
+            plain_ones = _selected(chunk, mask), _kept(partition, mask)
+            tables = [_trade_table(*plain_ones, start_ms, columns)]
+            if mask.true_count == len(chunk):
+                return tables[0]
+            others = pc.invert(mask)
+            chunk, partition = _selected(chunk, others), partition.filter(others)
     quick = vector_check.has_wire_form(chunk.payloads, max_bytes)
     candidates = _selected(chunk, quick)
     times_us = vector_check.times_us(candidates.payloads)
@@ -109,35 +123,43 @@ def trade_rows(
             payloads=payloads,
         )
         times_us, partitions = times_us.take(places), partitions.take(places)
-    size = len(good)
     seqs, prices, sizes = vector_check.numbers(good.payloads)
     counts = vector_check.counts_for(good.payloads)
     sums, fits = trade_sums.of_columns(prices, sizes, counts)
-    known = {
-        "append_time": _window_times(good.append_ms, start_ms),
-        "key": _keys(isins, counts),
-        "partition": partitions,
-        "time": times_us,
-        "seq": seqs,
-        "position": good.positions,
-        "trades": pa.repeat(_ONE, size),
-        **sums,
-        **_own_firsts(counts, times_us, seqs, good.positions, prices),
-        "payload": good.payloads,
-        "reason": pa.nulls(size),
-        "error": pa.nulls(size),
-    }
-    table = pa.table(known).cast(ARROW_SCHEMA)
+    columns = {"key": isins, "time": times_us, "seq": seqs, "first_price": prices}
+    table = _trade_table(good, partitions, start_ms, {**columns, **sums}, counts)
     if fits is not None:
         is_odd = pc.invert(fits)
         texts = (column.filter(is_odd).to_pylist() for column in (prices, sizes))
         of_odd = map(Amounts.of_trade, *texts, _each(counts, is_odd))
         table = pa.concat_tables([table, _sum_rows(table.filter(is_odd), of_odd)])
-    if is_whole:
-        return table
-    others = pc.invert(pc.replace_with_mask(quick, quick, valid))
-    judged = judged_rows(_selected(chunk, others), partition.filter(others))
-    return pa.concat_tables([table, judged])
+    tables.append(table)
+    if not is_whole:
+        others = pc.invert(pc.replace_with_mask(quick, quick, valid))
+        tables.append(judged_rows(_selected(chunk, others), partition.filter(others)))
+    return pa.concat_tables(tables)
+
+
+def _trade_table(
+    good: Chunk,
+    partitions: pa.Array,
+    start_ms: int,
+    columns: trade_sums.Columns,
+    counts: CountsFor | None = None,
+) -> pa.Table:
+    own = columns["time"], columns["seq"], good.positions, columns["first_price"]
+    every = {
+        **columns,
+        "append_time": _window_times(good.append_ms, start_ms),
+        "key": _keys(columns["key"], counts),
+        "partition": partitions,
+        "position": good.positions,
+        "trades": pa.repeat(_ONE, len(good)),
+        **_own_firsts(counts, *own),
+        "payload": good.payloads,
+        **dict.fromkeys(("reason", "error"), pa.nulls(len(good))),
+    }
+    return pa.table({n: every[n] for n in ARROW_SCHEMA.names}).cast(ARROW_SCHEMA)
 
 
 def extra_trades(rows: pa.Table, entries: Mapping[int, int]) -> Counter[int]:

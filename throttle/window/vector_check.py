@@ -54,7 +54,8 @@ def _rest_of_other_name(start: str, names: frozenset[str]) -> str:
     return f"(?:{'|'.join(ways)}){'?' if may_end else ''}"
 
 
-_KNOWN_NAMES = frozenset({*REQUIRED, *RESERVED, FIELD, CANCELS, CORRECTS})
+KNOWN_NAMES = frozenset({*REQUIRED, *RESERVED, FIELD, CANCELS, CORRECTS})
+"""Fields with a rule of their own: a further field of the form has none of them."""
 
 # Decimals above zero. A few that are valid are not recognised, none the other way.
 _SMALL = r"0\.0{0,8}[1-9][0-9]{0,8}"
@@ -65,7 +66,7 @@ _HEAD = (
     rf'^\{{"isin":"{ISIN_PATTERN}","time":[1-9][0-9]{{15}},'
     rf'"seq":{_INTEGER},"price":'
 )
-_OTHER_NAME = _rest_of_other_name("", _KNOWN_NAMES)
+_OTHER_NAME = _rest_of_other_name("", KNOWN_NAMES)
 _NUMBER = f"-?{_INTEGER}(?:{FRACTION_PATTERN})?"
 _OTHERS = rf'(?:,"{_OTHER_NAME}":(?:{_TEXT}|{_NUMBER}))*'
 _MORE = f"{_OTHERS}(?:,{PATTERN}{_OTHERS})?"

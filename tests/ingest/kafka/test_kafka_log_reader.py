@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -14,6 +14,7 @@ from ingest.tradelog.contract import LogAway, LogUnusable
 from tests.conftest import eventually
 from tests.kafka import make_topic, options, sasl_options
 from tests.kafka_broker.broker import Broker
+from tests.speedups import BOTH_WAYS
 from tickthrottle_client.kafka_client import open_topic
 
 pytestmark = pytest.mark.kafka
@@ -27,9 +28,25 @@ def topic_of(broker: Broker, partitions: int = 2, **config: str) -> KafkaTopic:
     return KafkaTopic(broker.servers, make_topic(broker, partitions, **config))
 
 
-def reader_of(topic: KafkaTopic, *only: int, margin_ms: int = 0) -> KafkaLogReader:
-    """Return a reader of a topic as it is now."""
-    return KafkaLogReader(topic, open_topic(topic), only, margin_ms)
+class ReaderOf(Protocol):
+    """Returns a reader of a topic as it is now."""
+
+    def __call__(
+        self, topic: KafkaTopic, *only: int, margin_ms: int = 0
+    ) -> KafkaLogReader: ...
+
+
+@pytest.fixture(params=BOTH_WAYS)
+def reader_of(request: pytest.FixtureRequest) -> ReaderOf:
+    """What opens readers, with and without the compiled package."""
+
+    def open_reader(
+        topic: KafkaTopic, *only: int, margin_ms: int = 0
+    ) -> KafkaLogReader:
+        info = open_topic(topic)
+        return KafkaLogReader(topic, info, only, margin_ms, speedups=request.param)
+
+    return open_reader
 
 
 def append(
@@ -76,7 +93,9 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def test_an_empty_topic_has_nothing_before_and_nothing_after(kafka: Broker) -> None:
+def test_an_empty_topic_has_nothing_before_and_nothing_after(
+    kafka: Broker, reader_of: ReaderOf
+) -> None:
     """A job may start before the first trade."""
     reader = reader_of(topic_of(kafka))
     head, tail = reader.head(), reader.tail(now_ms())
@@ -86,7 +105,9 @@ def test_an_empty_topic_has_nothing_before_and_nothing_after(kafka: Broker) -> N
     assert list(reader.read({0: (-1, -1)})) == []
 
 
-def test_positions_are_offsets_and_a_range_is_read_exactly(kafka: Broker) -> None:
+def test_positions_are_offsets_and_a_range_is_read_exactly(
+    kafka: Broker, reader_of: ReaderOf
+) -> None:
     """Never lost: after one position, up to another, each partition in order."""
     topic = topic_of(kafka)
     many = [b"%d" % n for n in range(1_000)]
@@ -99,7 +120,9 @@ def test_positions_are_offsets_and_a_range_is_read_exactly(kafka: Broker) -> Non
     assert read_all(reader, {0: (-1, 999)})[0] == {0: many}
 
 
-def test_a_boundary_cuts_before_the_first_entry_at_or_past_it(kafka: Broker) -> None:
+def test_a_boundary_cuts_before_the_first_entry_at_or_past_it(
+    kafka: Broker, reader_of: ReaderOf
+) -> None:
     """The same log gives the same windows: positions follow from the stamps."""
     topic = topic_of(kafka, 1, **STAMPED)
     append(kafka, topic, {0: [b"a", b"b"]})
@@ -117,7 +140,7 @@ def test_a_boundary_cuts_before_the_first_entry_at_or_past_it(kafka: Broker) -> 
     assert reader.positions_at(before_ms) == {0: 1}
 
 
-def test_the_margin_holds_the_clock_back(kafka: Broker) -> None:
+def test_the_margin_holds_the_clock_back(kafka: Broker, reader_of: ReaderOf) -> None:
     """What a broker stamps a little late is still in its window."""
     reader = reader_of(topic_of(kafka), margin_ms=5_000)
     assert now_ms() - 6_000 < reader.clock_ms() <= now_ms() - 5_000
@@ -125,7 +148,7 @@ def test_the_margin_holds_the_clock_back(kafka: Broker) -> None:
 
 
 def test_an_entry_past_the_boundary_in_every_partition_ends_the_margin(
-    kafka: Broker,
+    kafka: Broker, reader_of: ReaderOf
 ) -> None:
     """Whatever is appended after it is behind the cut."""
     topic = topic_of(kafka, **STAMPED)
@@ -142,7 +165,9 @@ def test_an_entry_past_the_boundary_in_every_partition_ends_the_margin(
     assert reader_of(topic, 0, margin_ms=60_000).tail(before_ms).clock_ms == before_ms
 
 
-def test_a_producer_ahead_of_the_clock_ends_no_window_early(kafka: Broker) -> None:
+def test_a_producer_ahead_of_the_clock_ends_no_window_early(
+    kafka: Broker, reader_of: ReaderOf
+) -> None:
     """A boundary has to have passed by this machine's clock, too."""
     topic = topic_of(kafka, 1)
     now = now_ms()
@@ -154,7 +179,7 @@ def test_a_producer_ahead_of_the_clock_ends_no_window_early(kafka: Broker) -> No
 
 
 def test_what_producers_stamp_is_cut_at_the_first_entry_past_the_boundary(
-    kafka: Broker,
+    kafka: Broker, reader_of: ReaderOf
 ) -> None:
     """An entry stamped earlier than one before it becomes a straggler."""
     topic = topic_of(kafka, 1)
@@ -166,7 +191,7 @@ def test_what_producers_stamp_is_cut_at_the_first_entry_past_the_boundary(
 
 
 def test_an_entry_stamped_far_ahead_does_not_hold_its_partition_up(
-    kafka: Broker,
+    kafka: Broker, reader_of: ReaderOf
 ) -> None:
     """Prompt: a producer with a wrong clock costs nobody else anything."""
     topic = topic_of(kafka, 1)
@@ -177,7 +202,7 @@ def test_an_entry_stamped_far_ahead_does_not_hold_its_partition_up(
     assert reader.tail(now).positions == (-1,)
 
 
-def test_only_some_partitions_are_looked_at(kafka: Broker) -> None:
+def test_only_some_partitions_are_looked_at(kafka: Broker, reader_of: ReaderOf) -> None:
     """Several jobs share a topic."""
     topic = topic_of(kafka, 4)
     append(kafka, topic, {1: [b"a"], 3: [b"b", b"c"]})
@@ -188,7 +213,7 @@ def test_only_some_partitions_are_looked_at(kafka: Broker) -> None:
     assert set(reader.bounds()) == {1, 3}
 
 
-def test_a_partition_added_later_is_found(kafka: Broker) -> None:
+def test_a_partition_added_later_is_found(kafka: Broker, reader_of: ReaderOf) -> None:
     """Never lost: a topic that grows is read whole."""
     topic = topic_of(kafka, 1)
     reader, fixed = reader_of(topic), reader_of(topic, 0)
@@ -203,7 +228,7 @@ def test_a_partition_added_later_is_found(kafka: Broker) -> None:
 
 
 def test_a_partition_that_a_client_has_not_heard_of_is_waited_for(
-    kafka: Broker,
+    kafka: Broker, reader_of: ReaderOf
 ) -> None:
     """Who plans a batch may hear of it before who reads it does: never an end."""
     topic, admin = topic_of(kafka), AdminClient(options(kafka))
@@ -224,7 +249,7 @@ def test_a_partition_that_a_client_has_not_heard_of_is_waited_for(
 
 
 def test_a_partition_that_is_not_there_is_not_a_topic_that_is_not_there(
-    kafka: Broker,
+    kafka: Broker, reader_of: ReaderOf
 ) -> None:
     """It may come; of a topic that is gone the job says so."""
     topic = topic_of(kafka)
@@ -242,7 +267,9 @@ def answered(ask: Callable[[], Any]) -> Any:
         return ()
 
 
-def test_what_retention_deleted_is_passed_over_and_is_no_blank(kafka: Broker) -> None:
+def test_what_retention_deleted_is_passed_over_and_is_no_blank(
+    kafka: Broker, reader_of: ReaderOf
+) -> None:
     """Accounted: the ledger counts those offsets, and nothing was read there."""
     topic = topic_of(kafka)
     append(kafka, topic, {0: [b"%d" % n for n in range(10)], 1: [b"x"] * 5})
@@ -267,7 +294,7 @@ def delete_before(broker: Broker, topic: KafkaTopic, offset: int) -> None:
 
 
 def test_transactions_are_read_once_committed_and_never_if_aborted(
-    kafka: Broker,
+    kafka: Broker, reader_of: ReaderOf
 ) -> None:
     """Latest: what a producer took back never was; its markers are blanks."""
     topic = topic_of(kafka, 1)
@@ -298,7 +325,9 @@ def test_transactions_are_read_once_committed_and_never_if_aborted(
     }
 
 
-def test_a_compacted_topic_is_read_around_its_holes(kafka: Broker) -> None:
+def test_a_compacted_topic_is_read_around_its_holes(
+    kafka: Broker, reader_of: ReaderOf
+) -> None:
     """Accounted: an entry whose key came again is a blank, not a loss."""
     config = {
         "cleanup_policy": "compact",
@@ -322,7 +351,9 @@ def test_a_compacted_topic_is_read_around_its_holes(kafka: Broker) -> None:
     eventually(has_holes, 60)
 
 
-def test_tombstones_null_keys_and_headers_are_entries(kafka: Broker) -> None:
+def test_tombstones_null_keys_and_headers_are_entries(
+    kafka: Broker, reader_of: ReaderOf
+) -> None:
     """Bad input loses nothing else: they are refused further on, as empty."""
     topic = topic_of(kafka, 1)
     producer = Producer(options(kafka))
@@ -333,7 +364,7 @@ def test_tombstones_null_keys_and_headers_are_entries(kafka: Broker) -> None:
     assert read_all(reader_of(topic), {0: (-1, 2)})[0] == {0: [b"", b"value", b""]}
 
 
-def test_a_topic_made_again_is_refused(kafka: Broker) -> None:
+def test_a_topic_made_again_is_refused(kafka: Broker, reader_of: ReaderOf) -> None:
     """Never backwards: positions of another topic mean nothing in this one."""
     topic = topic_of(kafka, 1)
     reader = reader_of(topic)
@@ -359,7 +390,9 @@ def test_a_topic_made_again_is_refused(kafka: Broker) -> None:
     assert "was deleted and made again" in eventually(is_known)
 
 
-def test_a_partition_that_ends_too_soon_is_waited_for(kafka: Broker) -> None:
+def test_a_partition_that_ends_too_soon_is_waited_for(
+    kafka: Broker, reader_of: ReaderOf
+) -> None:
     """Never lost: a broker that has not got everything yet is asked again."""
     topic = topic_of(kafka, 1)
     append(kafka, topic, {0: [b"a", b"b"]})
@@ -372,7 +405,9 @@ def test_a_partition_that_ends_too_soon_is_waited_for(kafka: Broker) -> None:
     assert read_all(reader, {0: (-1, 1)})[0] == {0: [b"a", b"b"]}
 
 
-def test_a_reader_given_up_half_way_can_be_used_again(kafka: Broker) -> None:
+def test_a_reader_given_up_half_way_can_be_used_again(
+    kafka: Broker, reader_of: ReaderOf
+) -> None:
     """Spark may stop a task at any time."""
     topic = topic_of(kafka, 1)
     append(kafka, topic, {0: [b"%d" % n for n in range(30_000)]})
@@ -393,7 +428,7 @@ def test_a_wrong_password_is_one_sentence_without_it(kafka: Broker) -> None:
     assert "wrong-horse" not in str(refused.value)
 
 
-def test_the_right_password_reads(kafka: Broker) -> None:
+def test_the_right_password_reads(kafka: Broker, reader_of: ReaderOf) -> None:
     """SASL options are passed through."""
     plain = topic_of(kafka, 1)
     append(kafka, plain, {0: [b"a"]})
@@ -403,7 +438,9 @@ def test_the_right_password_reads(kafka: Broker) -> None:
     assert read_all(reader_of(topic), {0: (-1, 0)})[0] == {0: [b"a"]}
 
 
-def test_a_broker_that_comes_back_is_read_on(own_kafka: Broker) -> None:
+def test_a_broker_that_comes_back_is_read_on(
+    own_kafka: Broker, reader_of: ReaderOf
+) -> None:
     """Never lost: killed in the middle, everything is there afterwards."""
     topic = topic_of(own_kafka, 1)
     append(own_kafka, topic, {0: [b"a"]})

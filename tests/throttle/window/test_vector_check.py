@@ -21,6 +21,7 @@ from ingest.trade import (
 from ingest.tradelog.contract import Chunk
 from tests.examples import many
 from tests.ingest.strategies import number_texts
+from tests.speedups import WAYS
 from tests.throttle.payloads import (
     ISINS,
     MAX_AHEAD_MS,
@@ -94,7 +95,12 @@ def expected_row(chunk: Chunk, at: int, end_ms: int) -> tuple[object, ...]:
 
 def agree(chunk: Chunk, end_ms: int = LATER_MS) -> None:
     """Check that a chunk becomes exactly the rows that the rules imply."""
-    table = trade_rows(chunk, 3, NOW_MS, end_ms, MAX_AHEAD_MS)
+    for speedups in WAYS:
+        table = trade_rows(chunk, 3, NOW_MS, end_ms, MAX_AHEAD_MS, speedups=speedups)
+        _agree(chunk, end_ms, table)
+
+
+def _agree(chunk: Chunk, end_ms: int, table: pa.Table) -> None:
     assert table.schema == ARROW_SCHEMA
     plain = table.set_column(
         0, "append_time", table["append_time"].cast(pa.int64())
