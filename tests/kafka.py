@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
+from tests.conftest import eventually
 from tests.kafka_broker.broker import Broker
 
 _numbers = itertools.count(1)
@@ -36,6 +37,18 @@ def make_topic(broker: Broker, partitions: int = 1, **config: str) -> str:
     admin = AdminClient(options(broker))
     created = admin.create_topics([NewTopic(name, partitions, 1, config=dotted)])
     created[name].result(30)
+    places = {TopicPartition(name, p): OffsetSpec.earliest() for p in range(partitions)}
+
+    def is_led() -> bool:
+        try:
+            for told in admin.list_offsets(places).values():
+                told.result(30)
+        except KafkaException:
+            return False
+        return True
+
+    # A topic is there before its partitions have a leader that answers.
+    eventually(is_led, 30)
     return name
 
 
