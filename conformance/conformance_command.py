@@ -19,7 +19,7 @@ from conformance.client.transcript import (
     parse_transcripts,
 )
 from conformance.server.judged_server import Server
-from conformance.server.judging import judge_server
+from conformance.server.server_trials import judge_server
 from conformance.server.signed_token import full_token
 from conformance.trial_report import Report, markdown_table
 

@@ -133,7 +133,7 @@ FLOORS = {
     "conformance": (
         "clauses",
         "trial_report",
-        "window_chain",
+        "specified_chain",
         "client",
         "server",
         "drivers",

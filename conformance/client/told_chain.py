@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from conformance.client.transcript import FIRST_WINDOW, WINDOW_MS, encode
-from conformance.window_chain import SHORT_CHARS, ChainPlace, hash_of, line_of, link_of
+from conformance.specified_chain import SHORT_CHARS, ChainEnd, hash_of, line_of, link_of
 
 FAULTS: dict[str, Callable[[list[str]], list[str]]] = {
     "flipped": lambda links: [*links[:-1], _flipped(links[-1])],
@@ -30,15 +30,15 @@ class ToldChain:
     """
 
     def __init__(self) -> None:
-        self._place: ChainPlace | None = None
+        self._place: ChainEnd | None = None
 
     def told(self, word: str, message: dict[str, Any]) -> list[str]:
         """Return the texts of a message. Raises KeyError for another word."""
         epoch, offset = message["epoch"], message["offset"]
         if word in ("begins", "part"):
-            self._place = ChainPlace(epoch, offset, hash_of(f"{epoch} {offset} {word}"))
+            self._place = ChainEnd(epoch, offset, hash_of(f"{epoch} {offset} {word}"))
             return [self._place.hash if word == "begins" else self._short]
-        before = self._place or ChainPlace(epoch, offset - 1, hash_of(""))
+        before = self._place or ChainEnd(epoch, offset - 1, hash_of(""))
         links = self._links(before.offset + 1, message)
         if word not in ("links", "elsewhere", *FAULTS):
             links = MADE[word](links)

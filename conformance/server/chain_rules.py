@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.window_chain import (
+from conformance.specified_chain import (
     HASH_CHARS,
     SHORT_CHARS,
-    ChainPlace,
+    ChainEnd,
     added,
     hash_of,
     lines_of,
@@ -23,9 +23,7 @@ class ChainRules:
     is sent every row of the stream: then totals and digests are compared, too (C-31).
     """
 
-    def __init__(
-        self, place: ChainPlace | None = None, *, has_all: bool = True
-    ) -> None:
+    def __init__(self, place: ChainEnd | None = None, *, has_all: bool = True) -> None:
         self.place = place
         self._has_all = has_all
         self._items: list[dict[str, Any]] = []
@@ -63,11 +61,11 @@ class ChainRules:
             behind = frame["offset"] - place.offset
             if behind <= KEPT_LEAST:
                 yield "S-54", f"{where} begins anew, {behind} windows on"
-        self.place = ChainPlace(frame["epoch"], frame["offset"], (chain or [""])[0])
+        self.place = ChainEnd(frame["epoch"], frame["offset"], (chain or [""])[0])
         self._items, self._is_whole = [], False
 
     def _go_on(
-        self, place: ChainPlace, text: str, frame: dict[str, Any], where: str
+        self, place: ChainEnd, text: str, frame: dict[str, Any], where: str
     ) -> Iterator[tuple[str, str]]:
         told, *links = frame["chain"]
         windows = frame["offset"] - place.offset

@@ -18,7 +18,7 @@ from conformance.server.judged_server import (
     Untried,
     must,
 )
-from conformance.window_chain import sums_of
+from conformance.specified_chain import sums_of
 
 BAD_KEY = "KR7005930004"
 STREAM = Trials()

@@ -7,7 +7,7 @@ import pytest
 
 from conformance.conformance_command import main
 from conformance.server.judged_server import Server
-from conformance.server.judging import judge_server
+from conformance.server.server_trials import judge_server
 from conformance.server.signed_token import full_token
 from conformance.trial_report import Report
 from tests.conformance.faulty_proxy import FAULTS, FAULTS_OF_TOKENS, faulty

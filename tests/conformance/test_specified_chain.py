@@ -6,7 +6,7 @@ from conformance.client.told_chain import FAULTS, MADE, ToldChain
 from conformance.client.transcript import encode, filled, parse_transcripts
 from conformance.server.chain_rules import ChainRules
 from conformance.server.frame_rules import read_frame
-from conformance.window_chain import ChainPlace, added, lines_of, link_of, totals_of
+from conformance.specified_chain import ChainEnd, added, lines_of, link_of, totals_of
 from tickthrottle_client.chain_v1 import ChainPlace as Place
 from tickthrottle_client.chain_v1 import Link, Totals, lines_of_items
 
@@ -31,7 +31,7 @@ def test_lines_sums_and_hashes_are_those_of_the_product(rows: tuple[str, ...]) -
     assert totals_of(items) == " ".join(map(str, totals))
     link = Link.make(Place("e", 4, "x"), "e", 5, 10, *lines_of_items(text))
     assert link_of(10, lines, items) == link.says
-    assert ChainPlace("e", 4, "x").after(link.says) == ("e", 5, link.hash)
+    assert ChainEnd("e", 4, "x").after(link.says) == ("e", 5, link.hash)
     twice = [totals_of(items)] * 2
     assert added(twice) == " ".join(map(str, totals.plus(totals)))
 

@@ -87,18 +87,18 @@ def added(totals: Iterable[str]) -> str:
     )
 
 
-class ChainPlace(NamedTuple):
+class ChainEnd(NamedTuple):
     """A window and its hash."""
 
     epoch: str
     offset: int
     hash: str
 
-    def after(self, link: str) -> "ChainPlace":
+    def after(self, link: str) -> "ChainEnd":
         """Return the place of the next window, whose link says this."""
         here = f"{self.epoch} {self.offset + 1}"
         text = f"{self.epoch} {self.offset} {self.hash}\n{here} {link}"
-        return ChainPlace(self.epoch, self.offset + 1, hash_of(text))
+        return ChainEnd(self.epoch, self.offset + 1, hash_of(text))
 
 
 def link_of(window: int, lines: Iterable[str], items: Iterable[dict[str, Any]]) -> str:
