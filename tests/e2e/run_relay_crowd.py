@@ -36,17 +36,25 @@ BACK_WITHIN_S = 60
 
 
 class Killer(Thread):
-    """Kills one of several things every so often, and waits until it is back."""
+    """Kills one of several things every so often, and waits until it is back.
 
-    def __init__(self, deaths: dict[str, Callable[[], None]], every_s: float) -> None:
+    It does so ``for_s`` long: clients must come to the end of what was published.
+    """
+
+    def __init__(
+        self, deaths: dict[str, Callable[[], None]], every_s: float, for_s: float
+    ) -> None:
         super().__init__(daemon=True)
         self.killed: Counter[str] = Counter()
         self.failed: list[str] = []
         self._deaths, self._every_s, self._ends = deaths, every_s, Event()
+        self._until_s = time.monotonic() + for_s
 
     def run(self) -> None:
         chance = Random(11)
         while not self._ends.wait(self._every_s):
+            if time.monotonic() > self._until_s:
+                return
             name = chance.choice([*self._deaths])
             try:
                 self._deaths[name]()
@@ -142,7 +150,7 @@ def main() -> None:
             "relay 1": lambda: kill_relay(relays[0]),
             "relay 2": lambda: kill_relay(relays[1]),
         }
-        killer = Killer(deaths, asked.every)
+        killer = Killer(deaths, asked.every, plan.warm_up_s + asked.seconds)
         killer.start()
         try:
             with RunDisplay(console) as progress:
