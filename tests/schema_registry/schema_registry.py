@@ -5,6 +5,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from confluent_kafka.schema_registry import SchemaRegistryClient
+
 from cli.local.child import ChildProcess
 from cli.local.guardian import Guardian
 from ingest.process.direct_http import open_direct
@@ -14,6 +16,8 @@ from throttle.spark.java import find_java
 HOME = Path(sys.prefix) / "registry"
 START_WITHIN_S = 180.0
 """On two busy cores; an idle machine needs seven seconds."""
+
+ANSWER_S = 20
 
 
 class RegistryMissing(RuntimeError):
@@ -76,6 +80,13 @@ class SchemaRegistryServer:
             lines = "\n".join(self._process.last_lines(6))
             self.kill()
             raise AssertionError(f"the registry does not answer:\n{lines}")
+
+    def client(self) -> SchemaRegistryClient:
+        """Return Confluent's client of it, which asks again where no answer comes.
+
+        An answer that the registry has logged did not arrive once.
+        """
+        return SchemaRegistryClient({"url": self.url, "timeout": ANSWER_S})
 
     def kill(self) -> None:
         """End it as a power cut does; nothing if it is not running."""

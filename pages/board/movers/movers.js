@@ -35,8 +35,9 @@ export const Movers = calm(({ movers, ...rest }) => {
   return html`<${Strip} id="movers" label=${say("Movers of {minutes} minutes, until {time}", { minutes, time })} lists=${lists} note=${note} ...${rest} />`;
 });
 
-// The same of the day so far (day.js), where nobody makes movers.
+// The same of the day so far (day.js), where nobody makes movers; nothing before anything has moved.
 export const DayMovers = calm(({ movers, ...rest }) => {
+  if (Object.keys(OF_DAY).every((list) => !movers[list].length)) return null;
   const time = zonedMinuteText(movers.timeMs);
   const lists = Object.entries(OF_DAY).map(([list, words]) => ({
     ...words,
@@ -69,10 +70,11 @@ export function Events({ bursts, moves, nowMs, ...rest }) {
 }
 
 // A line of lists. Properties: id, label, lists ([{title, about, entries: [{isin, endMs, about,
-// figure}]}]), note (what stands behind them), instruments, onSelect(isin).
+// figure}]}]), note (what stands behind them), instruments, onSelect(isin). Where it is narrow it
+// scrolls: without a button in it, by itself.
 const Strip = ({ id, label, lists, note, ...rest }) => html`
   <section id=${id} class="strip panel greys" aria-label=${label}>
-    <div class="lists">
+    <div class="lists" tabindex=${lists.some(({ entries }) => entries.length) ? undefined : 0}>
       ${lists.map(
         ({ title, about, entries }) => html`
           <div key=${title} class="list">

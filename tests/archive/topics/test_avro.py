@@ -10,7 +10,6 @@ import redis
 from confluent_kafka.schema_registry import (
     ConfigCompatibilityLevel,
     Schema,
-    SchemaRegistryClient,
     ServerConfig,
 )
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
@@ -60,7 +59,7 @@ def values_of(broker: Broker, registry: SchemaRegistryServer, kind: str) -> list
     """Return what a consumer finds that knows the registry, and nothing of ours."""
     topic = f"{PREFIX}.{kind}"
     where = SerializationContext(topic, MessageField.VALUE)
-    with SchemaRegistryClient({"url": registry.url}) as client:
+    with registry.client() as client:
         read = AvroDeserializer(client)
         return committed(broker, topic, lambda value: read(value, where))
 
@@ -147,7 +146,7 @@ def test_a_schema_that_does_not_fit_is_refused(
 ) -> None:
     """In a sentence, once: somebody else's subject is his."""
     schema_registry.start()
-    with SchemaRegistryClient({"url": schema_registry.url}) as registry:
+    with schema_registry.client() as registry:
         registry.register_schema("misfit.rows-value", Schema('"string"', "AVRO"))
         config = ServerConfig(ConfigCompatibilityLevel.BACKWARD)
         registry.set_config("misfit.rows-value", config)
@@ -170,7 +169,7 @@ def test_trades_in_avro_are_decoded(
     (tmp_path / "avro_executions.py").write_text(program)
     where = SerializationContext("executions", MessageField.VALUE)
     fields = {"sym": "AAPL", "px": Decimal("199500.50"), "qty": 3, "id": 7}
-    with SchemaRegistryClient({"url": schema_registry.url}) as client:
+    with schema_registry.client() as client:
         write = AvroSerializer(client, TRADE)
         value = write({**fields, "ts": 1_773_964_804_123}, where)
     assert value is not None
