@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from archive.parquet.checked_file import CheckedFile
     from throttle.audit.chain_audit import Break, ChainAudit, ChainReport
 
-NO_LINKS = "An archive that keeps no links, which cannot be checked: says why."
-NO_BYTES = (
-    "keeps what rows say in columns, without their links and the bytes that were "
-    "published: check the window log, an archive in files (--archive-dir) or a "
-    "gateway; reconcile counts what is stored there"
-)
-
 MOST_TOLD = 100_000
 """So many windows of a gateway are checked at a time: two days of two seconds."""
 
@@ -44,10 +37,12 @@ def verify(
         str | None, typer.Option(help="End here; a window is named by its end.")
     ] = None,
     archive_dir: Annotated[
-        Path | None, typer.Option(help="Check the archive in this folder.")
+        Path | None,
+        typer.Option(
+            help="Check the archive in this folder. Those in PostgreSQL and in topics "
+            "keep no links, and cannot be checked: `reconcile` counts them."
+        ),
     ] = None,
-    postgres: Annotated[str | None, typer.Option(help=NO_LINKS)] = None,
-    topics: Annotated[str | None, typer.Option(help=NO_LINKS)] = None,
     gateway: Annotated[
         str | None,
         typer.Option(help="Check what a gateway tells, such as http://127.0.0.1:8000."),
@@ -70,9 +65,6 @@ def verify(
     audit = ChainAudit(settings.chain_key())
     with failing_on(BadArgument, code=2):
         first_ms, last_ms = parse_moment("from", from_), parse_moment("to", to)
-        for name, store in (("postgres", postgres), ("topics", topics)):
-            if store is not None:
-                raise BadArgument(f"{name}: {NO_BYTES}")
         if archive_dir is not None and gateway is not None:
             raise BadArgument("archive-dir, gateway: one of them at a time")
     bounds = first_ms or 0, last_ms or LATEST_TIME_US // 1_000

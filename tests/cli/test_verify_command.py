@@ -143,12 +143,3 @@ def test_options_that_do_not_go_together_are_refused(
     assert result.exit_code == 2
     assert "archive-dir, gateway: one of them at a time" in result.stderr
     assert run("verify", "--from", "late").exit_code == 2
-
-
-@pytest.mark.parametrize("store", ["postgres", "topics"])
-def test_an_archive_without_links_says_what_to_check_in_its_place(store: str) -> None:
-    """Nothing is asked of it: there is nothing to compare there."""
-    result = run("verify", f"--{store}", "prices")
-    assert result.exit_code == 2
-    assert f"{store}: keeps what rows say in columns, without" in result.stderr
-    assert "--archive-dir" in result.stderr
