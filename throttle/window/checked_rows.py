@@ -137,7 +137,8 @@ def trade_rows(
     if not is_whole:
         others = pc.invert(pc.replace_with_mask(quick, quick, valid))
         tables.append(judged_rows(_selected(chunk, others), partition.filter(others)))
-    return pa.concat_tables(tables)
+    # Spark takes an empty batch among others for the end.
+    return pa.concat_tables([one for one in tables if len(one)] or tables[:1])
 
 
 def _trade_table(
