@@ -296,12 +296,13 @@ def find_family(
             if host == socket.gethostname():
                 family += job_family("throttle", int(number))
     ports = {port for host, port in gateways if _is_here(host)}
-    for pid in _listeners(ports):
+    for pid in listening_pids(ports):
         family += members("gateway", pid)
     return family
 
 
-def _listeners(ports: set[int]) -> list[int]:
+def listening_pids(ports: set[int]) -> list[int]:
+    """Return who listens on one of these ports; nobody where that is not told."""
     with suppress(psutil.Error, OSError):
         pids = {
             connection.pid

@@ -27,7 +27,12 @@ from loadtest.load_run import carry_out
 from loadtest.plan import plan_of
 from loadtest.report.console import RunDisplay
 from loadtest.report.terminal import summary
-from loadtest.system.deployment import LOAD_SETTINGS, Deployment, local
+from loadtest.system.deployment import (
+    LOAD_SETTINGS,
+    Deployment,
+    listening_pids,
+    local,
+)
 from tests.conftest import eventually
 from tests.e2e.gateway_node import GatewayNode
 
@@ -70,15 +75,10 @@ class Killer(Thread):
 
 def workers_of(port: int) -> list[psutil.Process]:
     """Return the workers of the gateway that serves at a port."""
-    pids = {
-        found.pid
-        for found in psutil.net_connections("tcp")
-        if found.status == psutil.CONN_LISTEN and found.laddr
-        if found.laddr.port == port
-    }
-    found = [psutil.Process(pid) for pid in pids if pid is not None]
+    pids = listening_pids({port})
+    listening = [psutil.Process(pid) for pid in pids]
     # Their parent may hold the port, too.
-    return [process for process in found if process.ppid() in pids] or found
+    return [process for process in listening if process.ppid() in pids] or listening
 
 
 def kill_worker(port: int) -> None:
