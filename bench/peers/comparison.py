@@ -19,7 +19,7 @@ def compare(
     Of the rows compared, some are *missing*, some are *wrong*: another trade than the
     window's newest, or a row nobody expected. A row is *backwards* if a newer trade of
     its instrument was shown in an earlier window; one that is kept back for that reason
-    is not missing.
+    is not missing, and one that says the newer trade again instead is not wrong.
     """
     missing = wrong = backwards = 0
     shown: dict[str, Version] = {}
@@ -30,7 +30,10 @@ def compare(
             if row is None:
                 missing += newest is not None and (last is None or last < newest)
                 continue
-            wrong += row != newest
+            is_restated = (
+                newest is not None and last is not None and row == last > newest
+            )
+            wrong += row != newest and not is_restated
             if last is not None and row < last:
                 backwards += 1
             else:

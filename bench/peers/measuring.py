@@ -88,7 +88,8 @@ def _live(
     whole = [end_ms for end_ms in windows if len(came.get(end_ms, ())) >= parts]
     lags = [max(came[end_ms]) - end_ms for end_ms in whole] or [float("nan")]
     messages = sum(len(came.get(end_ms, ())) for end_ms in windows)
-    cores, memory_mib = _used(usage, phase.from_ms, phase.to_ms)
+    cores = _cores(usage, phase.from_ms, phase.to_ms)
+    memory_mib = median(_memory_mib(usage, phase.from_ms, phase.to_ms))
     return {
         "engine": engine,
         "trades/s": f"{phase.rate:,}",
@@ -152,15 +153,18 @@ def measure_drain(engine: str, backlog: Backlog, within_s: float) -> Row:
         for end_ms, one in rows.items()
     }
     seconds = (ended_ms - began_ms) / 1_000
-    cores, memory_mib = _used(usage, began_ms, ended_ms)
-    total_s = _used(usage, launched_ms, ended_ms)[0] * (ended_ms - launched_ms) / 1_000
+    cores = _cores(usage, began_ms, ended_ms)
+    total_s = _cores(usage, launched_ms, ended_ms) * (ended_ms - launched_ms) / 1_000
+    # A drain may take less time than lies between two looks at the memory.
+    settled_ms = ended_ms + SETTLE_WINDOWS * WINDOW_MS
+    peak_mib = max(_memory_mib(usage, launched_ms, settled_ms))
     return {
         "engine": engine,
         "trades/s": f"{trades / seconds:,.0f}",
         "from launch, trades/s": f"{trades * 1_000 / (ended_ms - launched_ms):,.0f}",
         "processor, µs a trade": f"{1e6 * cores * seconds / trades:.1f}",
         "with the start, s": f"{total_s:.0f}",
-        "memory, MiB": f"{memory_mib:,.0f}",
+        "peak memory, MiB": f"{peak_mib:,.0f}",
         **compare(backlog.expected.newest, regular),
         "late trades shown": f"{len(backlog.late & shown)} of {len(backlog.late)}",
         "counted as lost": f"{run.late()}",
@@ -172,11 +176,14 @@ def _family(run: Running) -> list[Named]:
     return [Named("engine", one.process) for one in job_family("", run.program.group)]
 
 
-def _used(usage: Usage, from_ms: float, to_ms: float) -> tuple[float, float]:
-    """Return how many cores were used between two moments, and MiB at the median."""
+def _cores(usage: Usage, from_ms: float, to_ms: float) -> float:
     [engine] = usage.processes(range(int(from_ms), int(to_ms), 1_000))
-    memory_mib = [mib for mib in engine.memory_mib if mib is not None]
-    return mean_of(engine.cpu) or 0.0, median(memory_mib)
+    return mean_of(engine.cpu) or 0.0
+
+
+def _memory_mib(usage: Usage, from_ms: float, to_ms: float) -> list[float]:
+    [engine] = usage.processes(range(int(from_ms), int(to_ms), 1_000))
+    return [mib for mib in engine.memory_mib if mib is not None]
 
 
 def _wait(

@@ -25,3 +25,7 @@ def test_an_older_trade_may_be_kept_back_and_goes_backwards_if_it_is_not() -> No
     kept_back = {2_000: {ONE: (5, 1)}, 6_000: {ONE: (6, 1)}}
     assert compared(expected, kept_back) == ("3", "0", "0", "0")
     assert compared(expected, expected) == ("3", "0", "0", "1")
+    # The row that was shown before, said again with the sums of what came late.
+    restated = expected | {4_000: {ONE: (5, 1)}}
+    assert compared(expected, restated) == ("3", "0", "0", "0")
+    assert compared(expected, restated | {6_000: {ONE: (5, 1)}})[2] == "1"
