@@ -50,12 +50,20 @@ def test_the_page_has_what_the_command_prints(redis_url: str) -> None:
 
 
 async def through(url: str, fault: str | None, only: str, secret: str = "") -> Report:
-    """Return the report of a gateway behind a line that has a fault, or none."""
-    async with faulty(url, fault) as address:
-        key, patience = secret.encode(), 0.2 if fault else PATIENCE
-        token = full_token(key) if key else ""
-        server = Server(address, tuple(ISINS), 3, patience, token, key)
-        return Report(address, SERVER_CLAUSES, await judge_server(server, only))
+    """Return the report of a gateway behind a line that has a fault, or none.
+
+    Most faults are found with little patience. What has to come first, such as a bar
+    that changes, may need all of it on a busy machine.
+    """
+    key = secret.encode()
+    token = full_token(key) if key else ""
+    for patience in (0.2, PATIENCE) if fault else (PATIENCE,):
+        async with faulty(url, fault) as address:
+            server = Server(address, tuple(ISINS), 3, patience, token, key)
+            report = Report(address, SERVER_CLAUSES, await judge_server(server, only))
+        if report.states()[only] == "failed":
+            break
+    return report
 
 
 def test_each_fault_of_a_server_is_found(redis_url: str) -> None:
