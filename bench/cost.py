@@ -3,12 +3,12 @@
 Each round starts a server, a feed and a job that has nothing to catch up with, and
 watches the job while it is live. Nothing else runs; there are no clients.
 
-`--everything` measures the memory of all processes of `tickthrottle run` in its place.
+`--everything` measures all processes of `tickthrottle run` in its place.
 """
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import psutil
@@ -35,7 +35,7 @@ SETTLE_S = 20.0
 """After it is ready; then its processor time is counted."""
 
 LOOKS_S = (60, 120, 240, 420, 600)
-"""When the memory of all is looked at, after the start."""
+"""When all of `tickthrottle run` is looked at, after its start."""
 
 
 def main() -> None:
@@ -88,19 +88,28 @@ def measure(rate: int, seconds: float) -> dict[str, float]:
 
 
 def report_everything() -> None:
-    totals: list[str] = []
+    looks: list[tuple[float, Counter[str], Counter[str]]] = []
     with running_everything() as (run, _, _):
         began_s = time.monotonic()
-        for look_s in LOOKS_S:
+        for look_s in (0, *LOOKS_S):
             time.sleep(max(0.0, began_s + look_s - time.monotonic()))
             if run.poll() is not None:
                 raise SystemExit(f"tickthrottle run ended with {run.returncode}")
-            used = memory_by_name(programs(run.pid))
-            totals.append(f"{used.total() / 2**20:,.0f}")
-    title = "All of `tickthrottle run`, MiB (PSS), after its start"
-    print_rows(title, [dict(zip((f"{s} s" for s in LOOKS_S), totals, strict=True))])
-    ends = ((program, f"{size / 2**20:,.0f}") for program, size in used.most_common())
-    print_rows("At the end", [{"": name, "MiB (PSS)": mib} for name, mib in ends])
+            found = list(programs(run.pid))
+            used_s = processor_by_name(found)
+            looks.append((time.monotonic(), used_s, memory_by_name(found)))
+    memory, cores = {"": "MiB (PSS)"}, {"": "cores since the look before"}
+    for name, before, look in zip(LOOKS_S, looks, looks[1:], strict=False):
+        over_s, used_s, pss = look[0] - before[0], look[1] - before[1], look[2]
+        memory[f"{name} s"] = f"{pss.total() / 2**20:,.0f}"
+        cores[f"{name} s"] = f"{used_s.total() / over_s:.2f}"
+    print_rows("All of `tickthrottle run`, after its start", [memory, cores])
+    ends = [
+        {"": name, "MiB (PSS)": f"{size / 2**20:,.0f}", "cores": f"{used:.3f}"}
+        for name, size in pss.most_common()
+        for used in [used_s[name] / over_s]
+    ]
+    print_rows("At the end, and since the look before", ends)
     print_machine()
 
 
@@ -116,12 +125,18 @@ def programs(pid: int) -> Iterator[Named]:
 
 
 def processor_s(job: Program) -> Counter[str]:
+    used = processor_by_name(job_family("", job.group))
+    used["job"] = used.total()
+    return used
+
+
+def processor_by_name(processes: Iterable[Named]) -> Counter[str]:
+    """Return the seconds of processor of processes, added up by name."""
     used: Counter[str] = Counter()
-    for name, process in job_family("", job.group):
+    for name, process in processes:
         with suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
             used[name.strip()] += times.user + times.system
-    used["job"] = used.total()
     return used
 
 
