@@ -30,9 +30,7 @@ def compare(
             if row is None:
                 missing += newest is not None and (last is None or last < newest)
                 continue
-            is_restated = (
-                newest is not None and last is not None and row == last > newest
-            )
+            is_restated = newest is not None and row == last and newest < row
             wrong += row != newest and not is_restated
             if last is not None and row < last:
                 backwards += 1

@@ -88,8 +88,7 @@ def _live(
     whole = [end_ms for end_ms in windows if len(came.get(end_ms, ())) >= parts]
     lags = [max(came[end_ms]) - end_ms for end_ms in whole] or [float("nan")]
     messages = sum(len(came.get(end_ms, ())) for end_ms in windows)
-    cores = _cores(usage, phase.from_ms, phase.to_ms)
-    memory_mib = median(_memory_mib(usage, phase.from_ms, phase.to_ms))
+    cores, looks_mib = _used(usage, phase.from_ms, phase.to_ms)
     return {
         "engine": engine,
         "trades/s": f"{phase.rate:,}",
@@ -99,7 +98,7 @@ def _live(
         "max, ms": f"{max(lags):.0f}",
         "messages a window": f"{messages / max(1, len(windows)):.1f}",
         "cores": f"{cores:.2f}",
-        "memory, MiB": f"{memory_mib:,.0f}",
+        "memory, MiB": f"{median(looks_mib):,.0f}",
         "feed behind, ms": f"{phase.behind_ms:.0f}",
     }
 
@@ -153,18 +152,17 @@ def measure_drain(engine: str, backlog: Backlog, within_s: float) -> Row:
         for end_ms, one in rows.items()
     }
     seconds = (ended_ms - began_ms) / 1_000
-    cores = _cores(usage, began_ms, ended_ms)
-    total_s = _cores(usage, launched_ms, ended_ms) * (ended_ms - launched_ms) / 1_000
+    cores, _ = _used(usage, began_ms, ended_ms)
+    total_s = _used(usage, launched_ms, ended_ms)[0] * (ended_ms - launched_ms) / 1_000
     # A drain may take less time than lies between two looks at the memory.
-    settled_ms = ended_ms + SETTLE_WINDOWS * WINDOW_MS
-    peak_mib = max(_memory_mib(usage, launched_ms, settled_ms))
+    _, looks_mib = _used(usage, launched_ms, ended_ms + SETTLE_WINDOWS * WINDOW_MS)
     return {
         "engine": engine,
         "trades/s": f"{trades / seconds:,.0f}",
         "from launch, trades/s": f"{trades * 1_000 / (ended_ms - launched_ms):,.0f}",
         "processor, µs a trade": f"{1e6 * cores * seconds / trades:.1f}",
         "with the start, s": f"{total_s:.0f}",
-        "peak memory, MiB": f"{peak_mib:,.0f}",
+        "peak memory, MiB": f"{max(looks_mib):,.0f}",
         **compare(backlog.expected.newest, regular),
         "late trades shown": f"{len(backlog.late & shown)} of {len(backlog.late)}",
         "counted as lost": f"{run.late()}",
@@ -176,14 +174,11 @@ def _family(run: Running) -> list[Named]:
     return [Named("engine", one.process) for one in job_family("", run.program.group)]
 
 
-def _cores(usage: Usage, from_ms: float, to_ms: float) -> float:
+def _used(usage: Usage, from_ms: float, to_ms: float) -> tuple[float, list[float]]:
+    """Return how many cores were used between two moments, and MiB at each look."""
     [engine] = usage.processes(range(int(from_ms), int(to_ms), 1_000))
-    return mean_of(engine.cpu) or 0.0
-
-
-def _memory_mib(usage: Usage, from_ms: float, to_ms: float) -> list[float]:
-    [engine] = usage.processes(range(int(from_ms), int(to_ms), 1_000))
-    return [mib for mib in engine.memory_mib if mib is not None]
+    looks_mib = [mib for mib in engine.memory_mib if mib is not None]
+    return mean_of(engine.cpu) or 0.0, looks_mib
 
 
 def _wait(

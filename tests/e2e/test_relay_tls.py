@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.certificates import make_certificates
+from tests.certificates import Certificates, make_certificates
 from tests.conftest import eventually, skip_or_fail
 from tests.e2e.gateway_node import GatewayNode
 from tests.e2e.processes import running, running_command
@@ -23,16 +23,19 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
-CADDY = """
-{
+
+def configuration(port: int, files: Certificates, upstream: int) -> str:
+    """Return that of a Caddy that has a certificate and passes all on."""
+    return f"""
+{{
     admin off
     auto_https disable_redirects
     skip_install_trust
-}
-https://127.0.0.1:PORT {
-    tls CERTIFICATE KEY
-    reverse_proxy 127.0.0.1:UPSTREAM
-}
+}}
+https://127.0.0.1:{port} {{
+    tls {files.server} {files.key}
+    reverse_proxy 127.0.0.1:{upstream}
+}}
 """
 
 
@@ -49,21 +52,10 @@ def test_a_relay_of_two_workers_follows_over_tls(
     with ExitStack() as stack:
         root = GatewayNode(stack, tmp_path, REDIS_URL=redis_url)
         written = tmp_path / "Caddyfile"
-        words = {
-            "PORT": port,
-            "CERTIFICATE": files.server,
-            "KEY": files.key,
-            "UPSTREAM": root.port,
-        }
-        text = CADDY
-        for word, value in words.items():
-            text = text.replace(word, str(value), 1)
-        written.write_text(text, "utf-8")
-        command = [str(caddy), "run", "--config", str(written)]
+        written.write_text(configuration(port, files, root.port), "utf-8")
+        command = [str(caddy), "run", "--config", str(written), "--adapter=caddyfile"]
         # Caddy keeps files at home.
-        front = running_command(
-            tmp_path, "caddy", [*command, "--adapter", "caddyfile"], HOME=str(tmp_path)
-        )
+        front = running_command(tmp_path, "caddy", command, HOME=str(tmp_path))
         stack.enter_context(front)
         url = f"wss://127.0.0.1:{port}"
         follow = {"TICKTHROTTLE_FOLLOW": url, "SSL_CERT_FILE": str(files.authority)}
