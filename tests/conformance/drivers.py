@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.conftest import skip_or_fail
+from tests.go import go_environment
 from tests.node import node_command
 from tests.paths import ROOT
 
@@ -29,6 +30,7 @@ def go_driver(folder: Path) -> list[str]:
     built = subprocess.run(
         ["go", "build", "-o", program, "."],
         cwd=DRIVERS / "go",
+        env=go_environment(),
         capture_output=True,
         text=True,
     )

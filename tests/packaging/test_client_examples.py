@@ -4,7 +4,6 @@ A real gateway serves them a trade of the simulated market, as `make run` does.
 """
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -26,6 +25,7 @@ from tests.doc_pages import blocks, text_of
 from tests.gateway.publisher import load_instruments
 from tests.gateway.samples import INSTRUMENT_LIST, SAMSUNG
 from tests.gateway.servers import Gateway, running_gateway
+from tests.go import go_environment
 from tests.node import node_command
 from throttle.testing.driver import START_MS, ThrottleDriver
 
@@ -130,7 +130,7 @@ def started(command: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]
     with subprocess.Popen(
         command,
         cwd=folder,
-        env={**os.environ, **go},
+        env={**go_environment(), **go},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
