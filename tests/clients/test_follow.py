@@ -1,6 +1,7 @@
 """Items as they come, in an ``async for``, in a plain ``for``, in an async callback."""
 
 import asyncio
+import threading
 from contextlib import aclosing
 from decimal import Decimal
 from typing import Any
@@ -332,3 +333,34 @@ def test_what_ends_the_stream_is_raised_by_the_loop(
         what = "is not accepted" if is_there else "no gateway answers"
         with pytest.raises(TickError, match=what):
             follow(address(port))
+
+
+def test_who_asks_as_the_stream_ends_is_told_why(
+    redis_url: str, publisher: Publisher
+) -> None:
+    """Also where its loop takes a request and does not come to it any more."""
+    ends, may_close = threading.Event(), threading.Event()
+
+    def refuse(_: Item) -> None:
+        raise ZeroDivisionError
+
+    def ask(url: str) -> None:
+        with BlockingTickClient(url) as ticks:
+            loop = ticks._loop
+            assert loop is not None
+            close = loop.close
+
+            def close_later() -> None:
+                ends.set()
+                may_close.wait(20)
+                close()
+
+            loop.close = close_later  # type: ignore[method-assign]
+            ticks.subscribe(SAMSUNG, refuse)
+            assert ends.wait(20)
+            threading.Timer(1, may_close.set).start()
+            ticks.subscribe(HYNIX, refuse)
+
+    publisher.publish(make_row(SAMSUNG, "1"))
+    with running_gateway(redis_url) as gateway, pytest.raises(ZeroDivisionError):
+        ask(address(gateway.port))

@@ -11,6 +11,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any, Self
 
@@ -52,8 +53,10 @@ class BlockingTickClient:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End the connection. Raises what has ended it before."""
         loop, end = self._loop, self._end
-        if loop is not None and end is not None and self._thread.is_alive():
-            loop.call_soon_threadsafe(end.set)
+        if loop is not None and end is not None:
+            # A loop that is over is closed.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(end.set)
         self._thread.join()
         if kind is None and self._error is not None:
             raise self._error
@@ -156,21 +159,28 @@ class BlockingTickClient:
     def _begin(self, ask: Callable[[], Callable[[], None]]) -> Callable[[], None]:
         """Ask the client in its thread; return what ends it, from any thread."""
 
-        async def begin() -> Callable[[], None]:
-            return ask()
-
-        if self._error is not None:
-            raise self._error
         loop = self._loop_of_thread()
         if self._is_called_back:
             # It would wait for itself.
             return ask()
-        begun = asyncio.run_coroutine_threadsafe(begin(), loop)
-        try:
-            end = begun.result(_CALL_S)
-        except TimeoutError:
-            begun.cancel()
-            raise
+        begun: Future[Callable[[], None]] = Future()
+
+        def begin() -> None:
+            if begun.set_running_or_notify_cancel():
+                try:
+                    begun.set_result(ask())
+                except Exception as error:  # noqa: BLE001 - it is raised to who asks
+                    begun.set_exception(error)
+
+        # A loop that has just ended may take it and never come to it, or be closed.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(begin)
+        until_s = time.monotonic() + _CALL_S
+        while not wait([begun], _LOOK_S).done:
+            self._loop_of_thread()
+            if time.monotonic() > until_s and begun.cancel():
+                raise TimeoutError(f"the stream's thread is busy for {_CALL_S:g} s")
+        end = begun.result()
 
         def stop() -> None:
             if self._is_called_back:
@@ -186,8 +196,6 @@ class BlockingTickClient:
     def _wait_for(self, waiting: WaitingItems, timeout_s: float | None) -> None:
         until_s = None if timeout_s is None else time.monotonic() + timeout_s
         while not waiting:
-            if self._error is not None:
-                raise self._error
             self._loop_of_thread()
             left_s = _LOOK_S
             if until_s is not None:
@@ -197,7 +205,12 @@ class BlockingTickClient:
             self._changed.wait(left_s)
 
     def _loop_of_thread(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None or not self._thread.is_alive():
+        """Return the loop. Raises what has ended the stream, or RuntimeError."""
+        # In this order: the thread says why it ends before it does.
+        is_there = self._thread.is_alive()
+        if self._error is not None:
+            raise self._error
+        if self._loop is None or not is_there:
             raise RuntimeError("the block of the client has not begun, or is over")
         return self._loop
 
